@@ -1,0 +1,333 @@
+"""The recipe: one YAML file that names data, models and settings of the whole line."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from utilitune.errors import ConfigError
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SampleData(_Section):
+    """The invented world, made on the spot.
+
+    Attributes:
+        passages: Passages in the corpus.
+        questions: Stand-alone questions.
+        conversations: Conversations of 3-5 turns.
+        seed: Seed of the world.
+    """
+
+    passages: int = Field(400, ge=300)
+    questions: int = Field(260, ge=1)
+    conversations: int = Field(100, ge=1)
+    seed: int = 7
+
+
+class Split(_Section):
+    """How train and test are told apart.
+
+    Attributes:
+        by: ``field`` reads ``split: train|test`` of each query row; ``conversation`` splits by conversation id;
+            ``auto`` takes the field when every query has it.
+        test: Share of conversations in the test split (``conversation`` only).
+    """
+
+    by: Literal["auto", "field", "conversation"] = "auto"
+    test: float = Field(0.3, gt=0, lt=1)
+
+
+class Bm25Config(_Section):
+    """A BM25 index. ``k1`` and ``b`` as usual; ``engine`` may be the small reference implementation."""
+
+    kind: Literal["bm25"]
+    k1: float = Field(0.9, ge=0)
+    b: float = Field(0.4, ge=0, le=1)
+    engine: Literal["bm25s", "rank-bm25"] = "bm25s"
+
+
+class DenseConfig(_Section):
+    """A dense index: sentence-transformers ``encoder`` + FAISS ``index``."""
+
+    kind: Literal["dense"]
+    encoder: str = "packaged:all-minilm-l6-v2"
+    index: Literal["flat", "hnsw", "ivfpq"] = "flat"
+
+
+class Candidates(_Section):
+    """Rewrites to choose from: ``n`` samples next to the greedy one, the question, first question + question."""
+
+    n: int = Field(4, ge=1)
+    temperature: float = Field(0.9, gt=0)
+    top_p: float = Field(0.95, gt=0, le=1)
+    max_new_tokens: int = Field(40, ge=4)
+
+
+class Reward(_Section):
+    """What a rewrite is worth: utility of the passages that it retrieves, for the conversational question.
+
+    Attributes:
+        utilities: Utility names; several are averaged after rescaling within the query.
+        retrievers: Which of the recipe's retrievers count; all when empty.
+        k: Passages a rewrite and retriever.
+        aggregate: From passage utilities to one number.
+    """
+
+    utilities: list[str] = Field(["information-gain", "entropy-drop"], min_length=1)
+    retrievers: list[str] = []
+    k: int = Field(3, ge=1)
+    aggregate: Literal["mean", "max", "top-1", "discounted"] = "max"
+
+
+class Pairs(_Section):
+    """Which pairs to keep: ``margin`` (absolute), ``keep`` (share with the largest margins), pairs a query."""
+
+    margin: float = Field(0.0, ge=0)
+    keep: float = Field(0.5, gt=0, le=1)
+    per_query: int = Field(1, ge=1)
+    max_length: int = Field(512, ge=16)
+
+
+class DpoSettings(_Section):
+    """DPO + LoRA settings, as TRL and PEFT name them."""
+
+    beta: float = Field(0.1, gt=0)
+    lr: float = Field(1e-4, gt=0)
+    epochs: float = Field(2, gt=0)
+    batch_size: int = Field(4, ge=1)
+    lora_r: int = Field(16, ge=1)
+
+
+class RewriterSection(_Section):
+    """The rewriter's stages; they run only where the data holds conversations.
+
+    Attributes:
+        enabled: Set to false to leave the rewriter out.
+        base: Model to tune.
+        train_turns: Conversational training turns to use, ``null`` for all.
+        test_turns: Conversational test turns to use, ``null`` for all.
+        candidates: Sampling.
+        reward: Reward.
+        pairs: Pair building.
+        training: DPO.
+    """
+
+    enabled: bool = True
+    base: str = "packaged:smollm2-135m-instruct"
+    train_turns: int | None = Field(None, ge=1)
+    test_turns: int | None = Field(None, ge=1)
+    candidates: Candidates = Candidates()
+    reward: Reward = Reward()
+    pairs: Pairs = Pairs()
+    training: DpoSettings = DpoSettings()
+
+
+class RerankerTraining(_Section):
+    """Cross-encoder training; ``loss`` is a name of the losses table, ``rescale`` how utilities become targets."""
+
+    loss: str = "listwise-kl"
+    rescale: Literal["min-max", "z-score", "rank", "softmax"] = "z-score"
+    lr: float = Field(1e-4, gt=0)
+    epochs: int = Field(3, ge=1)
+    batch_size: int = Field(4, ge=1)
+    max_length: int = Field(256, ge=16)
+
+
+class RerankerSection(_Section):
+    """The reranker's stages; they use the stand-alone questions (no history).
+
+    Attributes:
+        enabled: Set to false to leave the reranker out.
+        base: Encoder whose weights the cross-encoder starts from.
+        first_stage: Retriever whose candidates are labelled for training.
+        train_queries: Training questions to use, ``null`` for all.
+        test_queries: Test questions to use, ``null`` for all.
+        depth: Candidates a question, for labelling and for reranking.
+        utilities: Utility names; several are averaged after rescaling within the query.
+        training: Training.
+    """
+
+    enabled: bool = True
+    base: str = "packaged:all-minilm-l6-v2"
+    first_stage: str = "bm25"
+    train_queries: int | None = Field(None, ge=1)
+    test_queries: int | None = Field(None, ge=1)
+    depth: int = Field(10, ge=2)
+    utilities: list[str] = Field(["information-gain"], min_length=1)
+    training: RerankerTraining = RerankerTraining()
+
+
+class EvaluationSection(_Section):
+    """What is measured.
+
+    Attributes:
+        rewriter_measures: Columns of the rewriter table.
+        reranker_measures: Columns of the reranker table, besides UDCG@5 and answer accuracy.
+        udcg_k: Depth of UDCG; 0 leaves it out (it needs one prompt a passage).
+        answer_k: Passages in the answering prompt; 0 leaves answers out.
+        resamples: Bootstrap and randomisation resamples.
+    """
+
+    rewriter_measures: list[str] = ["MRR@10", "nDCG@10", "R@10"]
+    reranker_measures: list[str] = ["MRR@10", "nDCG@10"]
+    udcg_k: int = Field(5, ge=0)
+    answer_k: int = Field(3, ge=0)
+    resamples: int = Field(10_000, ge=100)
+
+
+class Recipe(_Section):
+    """A whole line, from a corpus and unlabelled questions to a report.
+
+    Attributes:
+        name: Shown in the report.
+        about: One line on what the recipe shows.
+        seed: Seed of everything random but the sample world.
+        out: Output folder, relative to the working directory.
+        data: BEIR folder, or ``sample`` for the invented world.
+        sample: Size of the invented world.
+        split: Train and test.
+        generator: The LLM whose utility is the supervision.
+        retrievers: Named retrievers; every table has a block for each.
+        rewriter: Rewriter stages.
+        reranker: Reranker stages.
+        evaluation: Measurement.
+    """
+
+    name: str
+    about: str = ""
+    seed: int = 13
+    out: Path
+    data: Path
+    sample: SampleData = SampleData()
+    split: Split = Split()
+    generator: str = "packaged:smollm2-135m-instruct"
+    retrievers: dict[str, Bm25Config | DenseConfig] = Field(min_length=1)
+    rewriter: RewriterSection = RewriterSection()
+    reranker: RerankerSection = RerankerSection()
+    evaluation: EvaluationSection = EvaluationSection()
+
+    @model_validator(mode="after")
+    def _names_exist(self) -> Recipe:
+        known = ", ".join(self.retrievers)
+        if self.reranker.enabled and self.reranker.first_stage not in self.retrievers:
+            raise ValueError(f"reranker.first_stage: found {self.reranker.first_stage!r}, expected one of: {known}")
+        for name in self.rewriter.reward.retrievers:
+            if name not in self.retrievers:
+                raise ValueError(f"rewriter.reward.retrievers: found {name!r}, expected one of: {known}")
+        return self
+
+    @classmethod
+    def load(cls, path: Path | str, overrides: Sequence[str] = ()) -> Recipe:
+        """Read a recipe, apply ``key.path=value`` overrides, check everything.
+
+        Args:
+            path: YAML file.
+            overrides: ``--set`` values such as ``rewriter.training.lr=5e-5``; the value is read as YAML.
+
+        Returns:
+            The checked recipe.
+
+        Raises:
+            ConfigError: If the file cannot be read or anything in it is wrong; all problems are listed at once.
+        """
+        path = Path(path)
+        try:
+            raw = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+        except FileNotFoundError:
+            raise ConfigError(f"{path}: no such recipe; `utilitune run --help` shows an example") from None
+        except yaml.YAMLError as error:
+            raise ConfigError(f"{path}: not valid YAML: {error}") from None
+        if not isinstance(raw, dict):
+            raise ConfigError(f"{path}: found {type(raw).__name__}, expected a mapping with the recipe's keys")
+        for override in overrides:
+            _apply(raw, override)
+        try:
+            recipe = cls.model_validate(raw)
+        except ValidationError as error:
+            raise ConfigError(f"{path}: {_explain(error)}") from None
+        _check_names(recipe, path)
+        return recipe
+
+
+def _apply(raw: dict[str, Any], override: str) -> None:
+    """Set one ``key.path=value`` in place."""
+    key, equals, value = override.partition("=")
+    if not equals or not key:
+        raise ConfigError(f"--set {override}: expected key=value, for example --set rewriter.training.epochs=1")
+    *parents, last = key.strip().split(".")
+    node = raw
+    for parent in parents:
+        node = node.setdefault(parent, {})
+        if not isinstance(node, dict):
+            raise ConfigError(f"--set {override}: {parent!r} holds a value, not settings")
+    node[last] = yaml.safe_load(value)
+
+
+def _explain(error: ValidationError) -> str:
+    """All problems, one line each: where, what was found, what was expected."""
+    lines = []
+    for problem in error.errors():
+        where = ".".join(str(part) for part in problem["loc"]) or "recipe"
+        if problem["type"] == "extra_forbidden":
+            close = difflib.get_close_matches(str(problem["loc"][-1]), _known_keys(problem["loc"][:-1]), n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            lines.append(f"  {where}: unknown key{hint}")
+        elif problem["type"] == "missing":
+            lines.append(f"  {where}: missing")
+        else:
+            lines.append(f"  {where}: {problem['msg']} (found {problem.get('input')!r})")
+    return f"{len(lines)} problem(s)\n" + "\n".join(lines)
+
+
+def _known_keys(location: tuple[int | str, ...]) -> list[str]:
+    model: type[BaseModel] = Recipe
+    for part in location:
+        field = model.model_fields.get(str(part))
+        annotation = field.annotation if field else None
+        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+            return []
+        model = annotation
+    return list(model.model_fields)
+
+
+def _check_names(recipe: Recipe, path: Path) -> None:
+    """Look up utilities, losses and measures now, not an hour into the run."""
+    from utilitune.evaluation import parse_measure
+    from utilitune.rerank import LOSSES
+    from utilitune.scoring import make_utility
+
+    problems: list[str] = []
+    utilities: Mapping[str, list[str]] = {
+        "rewriter.reward.utilities": recipe.rewriter.reward.utilities if recipe.rewriter.enabled else [],
+        "reranker.utilities": recipe.reranker.utilities if recipe.reranker.enabled else [],
+    }
+    for where, names in utilities.items():
+        for name in names:
+            try:
+                make_utility(name)
+            except ConfigError as error:
+                problems.append(f"  {where}: {error}")
+    for where, measures in (
+        ("evaluation.rewriter_measures", recipe.evaluation.rewriter_measures),
+        ("evaluation.reranker_measures", recipe.evaluation.reranker_measures),
+    ):
+        for measure in measures:
+            try:
+                parse_measure(measure)
+            except ConfigError as error:
+                problems.append(f"  {where}: {error}")
+    if recipe.reranker.training.loss not in LOSSES:
+        problems.append(
+            f"  reranker.training.loss: found {recipe.reranker.training.loss!r}, expected one of: {', '.join(LOSSES)}"
+        )
+    if problems:
+        raise ConfigError(f"{path}: {len(problems)} problem(s)\n" + "\n".join(problems))
