@@ -1,0 +1,171 @@
+"""Making and opening the model: a sentence-transformers ``CrossEncoder`` with one output, fp32, safe lengths, a pad."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from utilitune.errors import ConfigError, DataError
+
+_PAD = "<|pad|>"
+_UNSET = 10**9  # tokenizers without a limit carry a number like 1e30
+
+
+def new_cross_encoder(base: str, *, seed: int, max_length: int | None = None, device: str = "auto") -> Any:
+    """Put a one-output classification head on ``base`` (a trained reranker keeps its own head).
+
+    The seed is set before anything is built, so that the same seed gives the same head.
+
+    Args:
+        base: ``packaged:NAME``, a local folder, or a Hub id; encoder or decoder.
+        seed: Of the new head.
+        max_length: Upper limit of tokens a pair; never raises what tokenizer and positions allow.
+        device: ``auto`` or a torch device.
+
+    Returns:
+        A ``CrossEncoder`` whose activation is the identity: it gives logits.
+
+    Raises:
+        ConfigError: If the base cannot be read as a classifier.
+    """
+    import torch
+    from sentence_transformers import CrossEncoder
+    from sentence_transformers.base.modules import Transformer
+    from transformers import set_seed
+
+    folder = _resolved(base)
+    set_seed(seed)
+    local = Path(folder).is_dir()
+    options = {"local_files_only": True} if local else {}
+    try:
+        # Not CrossEncoder(folder): that would make yes/no scorers of decoders and keep pooling layers of encoders.
+        body = Transformer(
+            _transformer_folder(folder),
+            transformer_task="sequence-classification",
+            model_kwargs={"dtype": torch.float32, **options},
+            config_kwargs={"num_labels": 1, **options},
+            processor_kwargs=options,
+        )
+    except (OSError, ValueError, KeyError) as error:
+        raise ConfigError(f"{base!r} cannot be opened as a sequence classifier: {error}") from error
+    # padding_side: absolute positions count from the left, so padding there would shift them.
+    body.tokenizer.padding_side = "right"
+    ensure_pad(body.model, body.tokenizer)
+    model = CrossEncoder(modules=[body], activation_fn=torch.nn.Identity(), device=_device(device))
+    limit_length(model, max_length)
+    return model
+
+
+def open_cross_encoder(folder: str, *, device: str = "auto") -> Any:
+    """Open a saved reranker in fp32.
+
+    Args:
+        folder: A folder, ``packaged:NAME`` or Hub id that ``CrossEncoder`` can open.
+        device: ``auto`` or a torch device.
+
+    Returns:
+        The ``CrossEncoder``.
+
+    Raises:
+        DataError: If there is no such folder, or the model has more than one output.
+    """
+    import torch
+    from sentence_transformers import CrossEncoder
+
+    path = _resolved(folder)
+    local = Path(path).is_dir()
+    looks_local = path.startswith((".", "/", "~")) or path.count("/") > 1
+    if (looks_local and not local) or (local and not any(Path(path).rglob("config.json"))):
+        raise DataError(f"no reranker in {folder!r} (no config.json); train one with `utilitune rerank`")
+    model = CrossEncoder(
+        path, local_files_only=local, device=_device(device), model_kwargs={"dtype": torch.float32}
+    )
+    if model.num_labels != 1:
+        raise DataError(f"the model in {folder!r} has {model.num_labels} outputs; a reranker has 1")
+    if model.transformers_model is not None:
+        model.tokenizer.padding_side = "right"
+        ensure_pad(model.transformers_model, model.tokenizer)
+    limit_length(model, None)
+    return model
+
+
+def ensure_pad(model: Any, tokenizer: Any) -> None:
+    """Give tokenizer, config and generation config the same pad id.
+
+    Decoders pool the last token that is not the pad. A pad that also occurs in texts (the usual ``pad = eos``)
+    makes them pool the wrong one, so a tokenizer without a pad gets a token of its own.
+
+    Args:
+        model: A transformers model; its embedding grows by the new token.
+        tokenizer: Its tokenizer.
+    """
+    if tokenizer.pad_token_id is None:
+        tokenizer.add_special_tokens({"pad_token": _PAD})
+    if model.get_input_embeddings().num_embeddings < len(tokenizer):
+        model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+    model.config.pad_token_id = tokenizer.pad_token_id
+    if getattr(model, "generation_config", None) is not None:
+        model.generation_config.pad_token_id = tokenizer.pad_token_id
+
+
+def limit_length(model: Any, max_length: int | None) -> int:
+    """Set the model's limit of tokens a pair to what tokenizer, positions and the caller all allow.
+
+    Args:
+        model: A ``CrossEncoder``.
+        max_length: The caller's upper limit.
+
+    Returns:
+        The limit.
+
+    Raises:
+        ConfigError: If nothing sets a limit.
+    """
+    limits = [max_length, model.max_seq_length, model.tokenizer.model_max_length]
+    if model.transformers_model is not None:
+        limits.append(usable_positions(model.transformers_model))
+    known = [int(limit) for limit in limits if limit is not None and 0 < limit < _UNSET]
+    if not known:
+        raise ConfigError("neither tokenizer nor model says how long a pair may be; set max_length")
+    model.max_seq_length = min(known)
+    model.tokenizer.model_max_length = min(known)
+    return min(known)
+
+
+def usable_positions(model: Any) -> int | None:
+    """Return how many tokens the position table can number, ``None`` when positions are not learnt.
+
+    RoBERTa-like models count from ``padding_idx + 1``: 514 declared positions hold 512 tokens.
+    """
+    from torch import nn
+
+    declared = getattr(model.config, "max_position_embeddings", None)
+    offset = 0
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            declared = min(declared or module.num_embeddings, module.num_embeddings)
+            offset = 0 if module.padding_idx is None else module.padding_idx + 1
+    return None if declared is None else int(declared) - offset
+
+
+def _device(device: str) -> str | None:
+    return None if device == "auto" else device
+
+
+def _resolved(spec: str) -> str:
+    from utilitune.generator import resolve_model
+
+    return str(resolve_model(spec))
+
+
+def _transformer_folder(folder: str) -> str:
+    """Return the folder of the transformer: older sentence-transformers folders keep it in a sub-folder."""
+    if not Path(folder).is_dir() or (Path(folder) / "config.json").exists():
+        return folder
+    return next((str(path.parent) for path in sorted(Path(folder).glob("*/config.json")) if _is_model(path)), folder)
+
+
+def _is_model(config: Path) -> bool:
+    import json
+
+    return "model_type" in json.loads(config.read_text(encoding="utf-8"))
