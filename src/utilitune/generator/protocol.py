@@ -17,8 +17,8 @@ class Prompt:
         messages: Chat messages as ``(role, content)`` pairs; used when the model has a chat template.
         plain: The same request as plain text; used when it has none. When empty, the messages' contents are
             joined by blank lines.
-        trim: Texts that occur verbatim in the prompt and may be shortened from their end when the prompt does not
-            fit the context window (the passages). Nothing else is ever cut.
+        trim: Texts that occur verbatim in the prompt and may be shortened from their end when the prompt does
+            not fit the context window (the passages). Nothing else is ever cut.
     """
 
     messages: tuple[tuple[str, str], ...] = ()
@@ -40,8 +40,8 @@ class Continuation:
         tokens: Token surfaces.
         token_ids: Token ids in the generator's vocabulary (empty when the backend gives none).
         logprobs: ln p(token | prompt, earlier tokens) at temperature 1, no penalties.
-        entropies: Exact entropies over the full vocabulary at the same positions, or ``None`` when the backend
-            cannot give them.
+        entropies: Exact entropies over the full vocabulary at the same positions, or ``None`` when the
+            backend cannot give them.
         entropy_bounds: ``(lower, upper)`` a token where exact entropies are out of reach.
         covered_mass: Probability mass behind the bounds, a token.
         truncated: Whether passages of the prompt were shortened to fit.
@@ -61,8 +61,8 @@ class Continuation:
 class Generation(Continuation):
     """A continuation that the generator wrote itself.
 
-    ``token_ids`` are the tokens of the answer alone: end-of-sequence and whatever follows a stop string are left out,
-    unless that leaves nothing, in which case the one end token is kept so that there is a number.
+    ``token_ids`` are the tokens of the answer alone: end-of-sequence and whatever follows a stop string are left
+    out, unless that leaves nothing, in which case the one end token is kept so that there is a number.
 
     Attributes:
         finish: ``"stop"`` (end token or stop string) or ``"length"``.
@@ -170,7 +170,8 @@ class Generator(Protocol):
             temperature: 0 is greedy. Log-probabilities and entropies are of temperature 1 whatever this is.
             top_p: Nucleus mass in (0, 1].
             stop: Strings that end an answer (left out of it).
-            seed: Seed of the sampler; the same seed gives the same answers for a prompt whatever its batch mates.
+            seed: Seed of the sampler; the same seed gives the same answers for a prompt whatever its batch
+                mates.
 
         Returns:
             One list of ``n`` generations a prompt, in the prompts' order.
@@ -195,5 +196,5 @@ class Generator(Protocol):
         ...
 
     def run(self, tasks: Sequence[Task]) -> list[TaskResult]:
-        """Do everything that is wanted of each prompt from one prefill of it (greedy answers, scored texts)."""
+        """Do everything that is wanted of each prompt from one prefill (greedy answers, scored texts)."""
         ...
