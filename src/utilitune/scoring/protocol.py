@@ -22,7 +22,7 @@ class Greedy:
 
 @dataclass(frozen=True)
 class Rescore:
-    """Score the tokens of another request's greedy answer under a different prompt. Responds with a ``Continuation``."""
+    """Score the tokens of another request's greedy answer under another prompt; gives a ``Continuation``."""
 
     prompt: Prompt
     of: Greedy
@@ -56,8 +56,10 @@ class Value:
 class Utility(Protocol):
     """What a passage set is worth to the generator. Stateless; equal parameters mean equal numbers.
 
-    ``requests`` and ``value`` are pure: the labelling loop batches requests across queries and utilities, removes
-    repeats, caches the responses and resumes. Two utilities that ask for the same request share the forward pass.
+    ``requests`` and ``value`` are pure: the labelling loop batches requests across queries and utilities,
+    removes repeats, caches the responses and resumes. Two utilities that ask for the same request share the
+    forward pass. ``value`` may raise ``ValueError`` where the responses cannot give a number: the row is
+    ``failed``.
     """
 
     @property
@@ -72,7 +74,7 @@ class Utility(Protocol):
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """Everything of the utility itself that can change the number (JSON-ready; part of the label set's hash)."""
+        """Everything of the utility itself that can change the number (JSON-ready, hashed into the set)."""
         ...
 
     def requests(self, query: Query, passages: Sequence[Passage]) -> Mapping[str, Request]:

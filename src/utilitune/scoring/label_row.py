@@ -1,0 +1,92 @@
+"""From responses to one label row, and what makes two rows comparable: the label set."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from math import isfinite
+from statistics import pstdev
+from typing import Any
+
+from utilitune.generator.protocol import Continuation, Generator
+from utilitune.records.label import Status, UtilityLabel
+from utilitune.scoring.protocol import Utility
+from utilitune.scoring.responder import Failure
+from utilitune.scoring.work_list import Item
+
+# A utility that hardly varies cannot rank passages; the floor is the one for UDCG's u (arXiv 2510.21440).
+CONSTANT_STD = 0.02
+CONSTANT_ROWS = 50
+
+
+def label_set_of(utility: Utility, generator: Generator) -> str:
+    """Return ``"<name>@<8 hex digits>"``; the digits hash parameters and the generator's identity."""
+    content = [utility.name, dict(utility.parameters), generator.identity.as_dict()]
+    return f"{utility.name}@{sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]}"
+
+
+def label_row(
+    item: Item, label_set: str, utility: Utility, responses: Mapping[str, Continuation | Failure]
+) -> UtilityLabel:
+    """Compute one row: ``failed`` without all responses, ``invalid`` when the number is not finite."""
+    got = {name: each for name, each in responses.items() if not isinstance(each, Failure)}
+    for name, each in responses.items():
+        if isinstance(each, Failure):
+            return _row(item, label_set, None, "failed", {"reason": f"{name}: {each.reason}"})
+    try:
+        value = utility.value(item[0], item[1], got)
+    except ValueError as error:
+        return _row(item, label_set, None, "failed", {"reason": str(error)})
+    evidence = finite(dict(value.evidence))
+    evidence.setdefault("truncated", any(each.truncated for each in got.values()))
+    number = float(value.utility)
+    if not isfinite(number):
+        return _row(item, label_set, None, "invalid", {"reason": f"the utility is {number}", **evidence})
+    return _row(item, label_set, number, "ok", evidence)
+
+
+def skipped_row(item: Item, label_set: str, reason: str) -> UtilityLabel:
+    """Return a row that says why there is no number."""
+    return _row(item, label_set, None, "skipped", {"reason": reason})
+
+
+def _row(
+    item: Item, label_set: str, number: float | None, status: Status, evidence: dict[str, Any]
+) -> UtilityLabel:
+    query, passages = item
+    return UtilityLabel(query.id, tuple(each.id for each in passages), number, status, label_set, evidence)
+
+
+def finite(value: Any) -> Any:
+    """Return JSON-ready ``value`` with every NaN or infinity as ``None``."""
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(each) for each in value]
+    return value
+
+
+def constant_sets(rows: Iterable[UtilityLabel]) -> dict[str, str]:
+    """Return a warning for every label set whose utilities hardly differ.
+
+    Args:
+        rows: Labels.
+
+    Returns:
+        Label set -> message, for standard deviations below 0.02 over at least 50 rows.
+    """
+    numbers: dict[str, list[float]] = {}
+    for row in rows:
+        if row.utility is not None:
+            numbers.setdefault(row.label_set, []).append(row.utility)
+    warnings = {}
+    for label_set, values in numbers.items():
+        if len(values) >= CONSTANT_ROWS and pstdev(values) < CONSTANT_STD:
+            warnings[label_set] = (
+                f"{label_set}: standard deviation {pstdev(values):.2g} over {len(values)} labels is below "
+                f"{CONSTANT_STD}: this utility hardly tells passages apart with this generator"
+            )
+    return warnings

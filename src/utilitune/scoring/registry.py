@@ -1,0 +1,120 @@
+"""Utilities by name, and how a user's own utility comes in."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from utilitune.errors import ConfigError
+from utilitune.scoring.abstention import Abstention
+from utilitune.scoring.confidence import CONFIDENCES
+from utilitune.scoring.entropy_drop import EntropyDrop
+from utilitune.scoring.grogu import Grogu
+from utilitune.scoring.information_gain import InformationGain
+from utilitune.scoring.key_entropy import KeyEntropy
+from utilitune.scoring.protocol import Utility
+
+UTILITIES: dict[str, Callable[..., Utility]] = {
+    "information-gain": InformationGain,
+    "entropy-drop": EntropyDrop,
+    "abstention": Abstention,
+    "grogu": partial(Grogu, "mean-entropy"),
+    **{f"grogu:{gamma}": partial(Grogu, gamma) for gamma in CONFIDENCES},
+    "grogu:key-entropy": KeyEntropy,
+}
+"""Constructors by name; their keyword arguments are the parameters of a spec."""
+
+_MEMBERS = ("name", "needs_answers", "parameters", "requests", "value")
+
+
+def make_utility(spec: str | Mapping[str, Any] | Utility) -> Utility:
+    """Make a utility.
+
+    Args:
+        spec: ``"name"``, ``"name,parameter=value,..."``, ``{"name": ..., parameter: value}``, or a
+            ``Utility`` itself. A name that is not in ``UTILITIES`` may be ``module:Class`` or
+            ``file.py:Class``: any class that has the members of ``Utility``.
+
+    Returns:
+        The utility. Its ``name`` spells out parameters other than the default ones.
+
+    Raises:
+        ConfigError: For an unknown name or parameter (with the known ones), or a bad value.
+    """
+    if isinstance(spec, str):
+        name, settings = _parse(spec)
+    elif isinstance(spec, Mapping):
+        settings = dict(spec)
+        name = settings.pop("name", None)
+        if not isinstance(name, str):
+            raise ConfigError(f"a utility given as a mapping needs a 'name'; found keys: {', '.join(spec)}")
+    else:
+        return _checked(spec, repr(spec))
+    make = UTILITIES.get(name) or _user_defined(name)
+    known = _parameters(make)
+    unknown = [key for key in settings if key not in known]
+    if unknown:
+        raise ConfigError(
+            f"utility {name!r} has no parameter {', '.join(map(repr, unknown))}; "
+            f"known: {', '.join(known) or 'none'}"
+        )
+    return _checked(make(**settings), name)
+
+
+def _parse(spec: str) -> tuple[str, dict[str, Any]]:
+    name, *pairs = [part.strip() for part in spec.split(",")]
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f"utility {spec!r}: found {pair!r}, expected parameter=value after the comma")
+        try:
+            settings[key.strip()] = json.loads(text)  # numbers, true, false, null
+        except ValueError:
+            settings[key.strip()] = text.strip()
+    return name, settings
+
+
+def _parameters(make: Callable[..., Utility]) -> list[str]:
+    kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [name for name, found in inspect.signature(make).parameters.items() if found.kind in kinds]
+
+
+def _user_defined(name: str) -> Callable[..., Utility]:
+    where, colon, attribute = name.rpartition(":")
+    if not colon or not where or where in UTILITIES:
+        raise ConfigError(
+            f"unknown utility {name!r}; known: {', '.join(UTILITIES)}, "
+            "or your own as module:Class or file.py:Class"
+        )
+    try:
+        module = _module_of_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
+    except (ImportError, OSError) as error:
+        raise ConfigError(
+            f"utility {name!r}: cannot import {where!r} ({error}); known names: {', '.join(UTILITIES)}"
+        ) from error
+    if not callable(getattr(module, attribute, None)):
+        raise ConfigError(f"utility {name!r}: {where!r} has no class {attribute!r}")
+    return cast("Callable[..., Utility]", getattr(module, attribute))
+
+
+def _module_of_file(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _checked(utility: Any, name: str) -> Utility:
+    lacking = [member for member in _MEMBERS if not hasattr(utility, member)]
+    if lacking:
+        raise ConfigError(f"utility {name} lacks {', '.join(lacking)}; a utility has: {', '.join(_MEMBERS)}")
+    return cast("Utility", utility)

@@ -1,0 +1,43 @@
+"""Keys of the label store: everything that can change a response, nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from hashlib import sha256
+
+from utilitune.generator.protocol import Prompt
+
+
+class ResponseKeys:
+    """Makes SHA-256 keys (32 bytes) for one generator.
+
+    A key covers the generator's identity (model, revision or weight hash, dtype, adapter, template, window,
+    ...), the whole content of the prompt, and what is asked: limits and stop strings of a greedy answer, or
+    the text or token ids that are scored. Batch size and batch mates are not part of it.
+    """
+
+    def __init__(self, identity_key: str) -> None:
+        """Take ``GeneratorIdentity.key()``."""
+        self.identity_key = identity_key
+
+    def greedy(self, prompt: Prompt, max_new_tokens: int, stop: Sequence[str]) -> bytes:
+        """Return the key of a greedy answer."""
+        return self._digest(prompt, "greedy", [max_new_tokens, list(stop)])
+
+    def scored(self, prompt: Prompt, continuation: str | tuple[int, ...]) -> bytes:
+        """Return the key of a scored text, or of scored token ids."""
+        if isinstance(continuation, str):
+            return self._digest(prompt, "text", continuation)
+        return self._digest(prompt, "ids", list(continuation))
+
+    def _digest(self, prompt: Prompt, kind: str, what: object) -> bytes:
+        content = [
+            self.identity_key,
+            [list(m) for m in prompt.messages],
+            prompt.plain,
+            list(prompt.trim),
+            kind,
+            what,
+        ]
+        return sha256(json.dumps(content).encode()).digest()
