@@ -49,7 +49,7 @@ class Query:
         named = self.metadata.get("conversation")
         if named is not None:
             return str(named)
-        return self.id.rpartition("_")[0] if self.history or "_" in self.id else self.id
+        return self.id.rpartition("_")[0] or self.id
 
     @property
     def first_question(self) -> str:
