@@ -1,0 +1,137 @@
+"""Classical measures over the one ranking, by ir-measures on pytrec_eval.
+
+The contract on grades (every sentence has a test):
+
+* A passage is relevant from grade ``relevant_from`` on (1 unless given); that is all that RR, R, P, Success,
+  AP read. Grades that are not whole numbers have no natural threshold: those measures then refuse until one
+  is given.
+* nDCG reads the grades as gains, linear, negatives clipped at 0. Whole numbers go to pytrec_eval; fractional
+  gains, which it refuses (and trec_eval once cut to integers unnoticed), go to the small function in
+  ``fractional_ndcg``.
+* A query without any positive gain has no ideal ranking: nDCG leaves it out, counted. In the other measures
+  it counts 0.
+* A judged query that the run lacks, or answers with an empty list, counts 0. An unjudged passage is not
+  relevant.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from utilitune.errors import ConfigError, DataError
+from utilitune.evaluation.fractional_ndcg import fractional_ndcg
+from utilitune.evaluation.measures import BINARY, Measure
+from utilitune.records.run import Qrels
+
+PerQuery = dict[str, float]
+
+# pytrec_eval allocates a counter a grade; larger "grades" are scores in disguise.
+LARGEST_GRADE = 1000
+
+
+def check_grades(qrels: Qrels) -> None:
+    """Refuse grades that are no finite numbers.
+
+    Args:
+        qrels: The judgements.
+
+    Raises:
+        DataError: Naming the first such query and passage.
+    """
+    for query_id, grades in qrels.items():
+        for passage_id, grade in grades.items():
+            if not math.isfinite(grade):
+                raise DataError(
+                    f"judgement of query {query_id!r}, passage {passage_id!r} is {grade}; "
+                    "grades must be finite numbers: drop the row or give a grade"
+                )
+
+
+def is_fractional(qrels: Qrels) -> bool:
+    """Return whether any grade is not a whole number."""
+    return any(grade != int(grade) for grades in qrels.values() for grade in grades.values())
+
+
+def threshold(qrels: Qrels, measures: Sequence[Measure], relevant_from: float | None) -> float:
+    """Return the grade from which a passage is relevant.
+
+    Args:
+        qrels: The judgements.
+        measures: What is to be computed.
+        relevant_from: The user's choice, if any.
+
+    Returns:
+        The threshold; 1 when nothing was chosen.
+
+    Raises:
+        ConfigError: If the grades are fractional, a measure needs a threshold, and none was chosen.
+    """
+    if relevant_from is not None:
+        return relevant_from
+    asking = [m.name for m in measures if m.family in BINARY or m.kind == "utility"]
+    if asking and is_fractional(qrels):
+        raise ConfigError(
+            f"the judgements hold fractional grades, and {', '.join(asking)} must know which passages are "
+            "relevant; pass relevant_from=<grade> (nDCG reads fractional grades as they are)"
+        )
+    return 1.0
+
+
+def classical(
+    order: Mapping[str, Sequence[str]], qrels: Qrels, measures: Sequence[Measure], relevant_from: float
+) -> dict[str, PerQuery]:
+    """Compute classical measures for every judged query.
+
+    Args:
+        order: ``{query_id: [passage_id, ...]}`` in rank order, as ``rank_run`` gives it.
+        qrels: Judgements; the queries to score, all of them.
+        measures: Measures of kind ``"classical"``.
+        relevant_from: Grade from which a passage is relevant.
+
+    Returns:
+        ``{measure name: {query_id: value}}``, every value in [0, 1]. nDCG lacks the queries without a
+        positive gain.
+    """
+    found: dict[str, PerQuery] = {}
+    binary = {q: {p: int(g >= relevant_from) for p, g in grades.items()} for q, grades in qrels.items()}
+    whole = not is_fractional(qrels) and all(g <= LARGEST_GRADE for gs in qrels.values() for g in gs.values())
+    gains = {q: {p: max(g, 0.0) for p, g in grades.items()} for q, grades in qrels.items()}
+    for measure in measures:
+        if measure.family == "nDCG":
+            ideal = {query_id: grades for query_id, grades in gains.items() if any(grades.values())}
+            if whole:
+                integers = {q: {p: int(g) for p, g in grades.items()} for q, grades in ideal.items()}
+                found[measure.name] = _by_ir_measures(order, integers, measure)
+            else:
+                found[measure.name] = {
+                    query_id: fractional_ndcg(order.get(query_id, ()), grades, measure.cutoff)
+                    for query_id, grades in ideal.items()
+                }
+        else:
+            found[measure.name] = _by_ir_measures(order, binary, measure)
+    return found
+
+
+def _by_ir_measures(
+    order: Mapping[str, Sequence[str]], qrels: Mapping[str, Mapping[str, int]], measure: Measure
+) -> PerQuery:
+    import ir_measures
+
+    wanted = getattr(ir_measures, measure.family)
+    # pytrec_eval has no RR with a cut-off: cutting the list says the same.
+    cut = measure.cutoff if measure.family == "RR" else None
+    if measure.cutoff is not None and cut is None:
+        wanted = wanted @ measure.cutoff
+    # Ranks travel as scores n, n-1, …: trec_eval reads scores as 32-bit floats and re-sorts ties;
+    # ranks survive both.
+    run = {
+        query_id: {pid: float(len(pids) - rank) for rank, pid in enumerate(pids[:cut])}
+        for query_id, pids in order.items()
+        if pids and query_id in qrels
+    }
+    values = dict.fromkeys(qrels, 0.0)
+    if run:
+        for metric in ir_measures.pytrec_eval.iter_calc([wanted], qrels, run):
+            values[metric.query_id] = float(metric.value)
+    return values

@@ -1,0 +1,237 @@
+"""Score runs and answers under one contract."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from utilitune.errors import ConfigError, DataError
+from utilitune.evaluation.answer_accuracy import accuracy, answer_counts
+from utilitune.evaluation.classical import check_grades, classical, threshold
+from utilitune.evaluation.evaluation import Evaluation
+from utilitune.evaluation.measures import Measure, parse_measures
+from utilitune.evaluation.ranking import RankedRun, rank_run
+from utilitune.evaluation.significance import SEED
+from utilitune.evaluation.udcg import GAMMA, Unjudged, udcg_at_k
+from utilitune.progress import warn
+from utilitune.records.answer import Answer
+from utilitune.records.dataset import Dataset
+from utilitune.records.label import Labels
+from utilitune.records.query import Query
+from utilitune.records.run import Qrels, Run
+
+UtilityTable = Mapping[str, Mapping[str, float]]
+MEASURES = ("MRR@10", "nDCG@10", "R@10")
+
+
+def evaluate(
+    judged: Dataset | Qrels,
+    runs: Mapping[str, Run] | Run,
+    measures: Sequence[str] = MEASURES,
+    *,
+    utilities: UtilityTable | Labels | None = None,
+    answers: Mapping[str, Sequence[Answer]] | None = None,
+    relevant_from: float | None = None,
+    gamma: float = GAMMA,
+    unjudged: Unjudged = "irrelevant",
+    only_answered: bool = False,
+    seed: int = SEED,
+) -> Evaluation:
+    """Score every system on the same queries.
+
+    Retrieval measures run over all judged queries: one that a run lacks, or answers with an empty list,
+    counts 0, an unjudged one is ignored, all are counted. Every measure reads the same ranking (``ranking``:
+    score descending, ties by id descending). The rules on grades stand in ``utilitune.evaluation.classical``,
+    those on answers in ``utilitune.evaluation.normalise``. Answer measures run over all queries of the data
+    set that have a gold answer.
+
+    Args:
+        judged: A data set (its queries and judgements), or judgements alone.
+        runs: ``{system: run}``; a single ``Run`` is named ``"run"``.
+        measures: Names such as ``"MRR@10"``, ``"nDCG@10"``, ``"UDCG@5"``, ``"contains"``; see
+            ``known_measures``.
+        utilities: ``{query_id: {passage_id: u}}`` or the labels of one utility; needed for UDCG.
+        answers: ``{system: answers}``; needed for the answer measures. A system without answers lacks those
+            measures.
+        relevant_from: Grade from which a passage is relevant; 1 unless given, and to be given for fractional
+            grades.
+        gamma: UDCG's weight of distraction.
+        unjudged: UDCG's view of an unjudged passage: ``"irrelevant"``, or ``"skip"``.
+        only_answered: Leave missing queries out of the means instead of counting 0. Flattering; comparisons
+            then run over the queries that both systems answered.
+        seed: Seed of intervals and tests.
+
+    Returns:
+        Values a query, means, counts; ``.compare(before, after)``, ``.rows()``.
+
+    Raises:
+        ConfigError: For an unknown measure, or one whose data were not given.
+        DataError: If a run shares no query with the judgements, or grades are not finite.
+    """
+    if isinstance(runs, Run):
+        runs = {"run": runs}
+    asked = parse_measures(measures)
+    queries = judged.queries if isinstance(judged, Dataset) else []
+    qrels, outside = _judgements(judged)
+    _check_data(asked, runs, queries, qrels, utilities, answers)
+    per_query: dict[str, dict[str, dict[str, float]]] = {}
+    counts: dict[str, dict[str, int]] = {}
+    retrieval = [measure for measure in asked if measure.kind != "answer"]
+    if retrieval:
+        check_grades(qrels)
+        level = threshold(qrels, retrieval, relevant_from)
+        table = utilities.table() if isinstance(utilities, Labels) else utilities
+    for system, run in runs.items() if retrieval else ():
+        ranked = _ranked(system, run, qrels)
+        per_query[system] = classical(ranked.order, qrels, [m for m in asked if m.kind == "classical"], level)
+        counts[system] = _run_counts(run, ranked, qrels, outside)
+        if any(measure.kind == "utility" for measure in asked):
+            chosen = [measure for measure in asked if measure.kind == "utility"]
+            _score_utility(
+                system, run, table or {}, qrels, chosen, per_query, counts, (gamma, level, unjudged)
+            )
+        if only_answered:
+            _leave_out_missing(run, per_query[system], counts[system])
+    for system, given in (answers or {}).items():
+        _score_answers(system, given, queries, [m for m in asked if m.kind == "answer"], per_query, counts)
+    ordered = {
+        system: {measure.name: values[measure.name] for measure in asked if measure.name in values}
+        for system, values in per_query.items()
+    }
+    return Evaluation([measure.name for measure in asked], ordered, counts, seed)
+
+
+def _judgements(judged: Dataset | Qrels) -> tuple[Qrels, int]:
+    qrels = judged.qrels if isinstance(judged, Dataset) else judged
+    held = {query_id: grades for query_id, grades in qrels.items() if grades}
+    if not isinstance(judged, Dataset):
+        return held, 0
+    known = {query.id for query in judged.queries}
+    inside = {query_id: grades for query_id, grades in held.items() if query_id in known}
+    return inside, len(held) - len(inside)
+
+
+def _check_data(
+    asked: Sequence[Measure],
+    runs: Mapping[str, Run],
+    queries: Sequence[Query],
+    qrels: Qrels,
+    utilities: UtilityTable | Labels | None,
+    answers: Mapping[str, Sequence[Answer]] | None,
+) -> None:
+    problems = []
+    if any(not isinstance(run, Mapping) for run in runs.values()):
+        problems.append("runs must map a system name to its run, as in {'bm25': run}")
+    kinds = {
+        kind: [measure.name for measure in asked if measure.kind == kind] for kind in ("utility", "answer")
+    }
+    if kinds["utility"] and utilities is None:
+        problems.append(f"{', '.join(kinds['utility'])} needs utilities={{query_id: {{passage_id: u}}}}")
+    if kinds["answer"] and answers is None:
+        problems.append(f"{', '.join(kinds['answer'])} needs answers={{system: answers}}")
+    if kinds["answer"] and not any(query.answers for query in queries):
+        problems.append(f"{', '.join(kinds['answer'])} needs a data set whose queries carry gold answers")
+    if problems:
+        raise ConfigError("\n".join(problems))
+    if not qrels and any(measure.kind != "answer" for measure in asked):
+        raise DataError(
+            "there are no judgements for these queries; give qrels, or ask for answer measures only"
+        )
+
+
+def _ranked(system: str, run: Run, qrels: Qrels) -> RankedRun:
+    if not any(query_id in qrels for query_id in run):
+        raise DataError(
+            f"run {system!r} shares no query with the judgements: it holds {_some(run)}, the judgements "
+            f"{_some(qrels)}; check that both come from the same data set and split"
+        )
+    ranked = rank_run(run, qrels)
+    if ranked.retrieved and not any(pid in qrels[q] for q, pids in ranked.order.items() for pid in pids):
+        warn(
+            f"run {system!r} retrieved no judged passage at all: it holds "
+            f"{_some([pid for pids in ranked.order.values() for pid in pids])}, the judgements "
+            f"{_some([pid for grades in qrels.values() for pid in grades])}; "
+            "are these ids of the same corpus?"
+        )
+    if ranked.non_finite:
+        warn(f"run {system!r}: {ranked.non_finite} scores are not finite; those passages rank last")
+    return ranked
+
+
+def _run_counts(run: Run, ranked: RankedRun, qrels: Qrels, outside: int) -> dict[str, int]:
+    answered = len(ranked.order)
+    return {
+        "scored": len(qrels),
+        "answered": answered,
+        "missing": len(qrels) - answered,
+        "empty": sum(1 for pids in ranked.order.values() if not pids),
+        "unjudged": len(run) - answered,
+        "judged queries outside the data set": outside,
+        "without a positive grade (not in nDCG)": sum(
+            1 for grades in qrels.values() if not any(grade > 0 for grade in grades.values())
+        ),
+        "retrieved passages": ranked.retrieved,
+        "tied passages": ranked.tied,
+        "non-finite scores": ranked.non_finite,
+        "duplicate passages": ranked.duplicates,
+    }
+
+
+def _score_utility(
+    system: str,
+    run: Run,
+    table: UtilityTable,
+    qrels: Qrels,
+    measures: Sequence[Measure],
+    per_query: dict[str, dict[str, dict[str, float]]],
+    counts: dict[str, dict[str, int]],
+    settings: tuple[float, float, Unjudged],
+) -> None:
+    gamma, level, unjudged = settings
+    for measure in measures:
+        k = measure.cutoff or 1
+        scores = udcg_at_k(run, table, qrels, k, gamma=gamma, relevant_from=level, unjudged=unjudged)
+        if scores.passages and scores.missing_utilities == scores.passages:
+            raise DataError(
+                f"run {system!r}: none of its {scores.passages} passages at the first {k} ranks has a "
+                "utility; label this run first, or check that the ids agree"
+            )
+        if scores.missing_utilities > 0.05 * scores.passages:
+            warn(
+                f"run {system!r}: {scores.missing_utilities} of {scores.passages} passages at the first {k} "
+                f"ranks have no utility and drop out of {measure.name}"
+            )
+        per_query[system][measure.name] = scores.raw if measure.family == "rawUDCG" else scores.values
+        counts[system] |= {
+            f"passages in UDCG@{k}": scores.passages,
+            f"without utility in UDCG@{k}": scores.missing_utilities,
+            f"unjudged in UDCG@{k} ({unjudged})": scores.unjudged_passages,
+            f"utilities outside [0, 1] in UDCG@{k}": scores.outside_unit,
+        }
+
+
+def _leave_out_missing(run: Run, values: dict[str, dict[str, float]], counts: dict[str, int]) -> None:
+    for measure in values:
+        values[measure] = {query_id: value for query_id, value in values[measure].items() if query_id in run}
+    counts["missing queries left out, as asked"] = counts["missing"]
+    counts["scored"], counts["missing"] = counts["answered"], 0
+
+
+def _score_answers(
+    system: str,
+    given: Sequence[Answer],
+    queries: Sequence[Query],
+    measures: Sequence[Measure],
+    per_query: dict[str, dict[str, dict[str, float]]],
+    counts: dict[str, dict[str, int]],
+) -> None:
+    if not measures:
+        return
+    found = per_query.setdefault(system, {})
+    for measure in measures:
+        found[measure.name] = accuracy(given, queries, measure.family)
+    counts.setdefault(system, {}).update(answer_counts(given, queries))
+
+
+def _some(ids: object) -> str:
+    names = sorted({str(name) for name in ids})  # type: ignore[attr-defined]
+    return ", ".join(names[:3]) + (f", … ({len(names)} in all)" if len(names) > 3 else "") or "none"
