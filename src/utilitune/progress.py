@@ -1,4 +1,4 @@
-"""Progress on anything over a few seconds: a bar on a terminal, plain lines elsewhere, nothing under ``--quiet``."""
+"""Progress on anything over a few seconds: a bar on a terminal, plain lines elsewhere, silent under ``--quiet``."""
 
 from __future__ import annotations
 

@@ -174,14 +174,12 @@ class EvaluationSection(_Section):
         reranker_measures: Columns of the reranker table, besides UDCG@5 and answer accuracy.
         udcg_k: Depth of UDCG; 0 leaves it out (it needs one prompt a passage).
         answer_k: Passages in the answering prompt; 0 leaves answers out.
-        resamples: Bootstrap and randomisation resamples.
     """
 
     rewriter_measures: list[str] = ["MRR@10", "nDCG@10", "R@10"]
     reranker_measures: list[str] = ["MRR@10", "nDCG@10"]
     udcg_k: int = Field(5, ge=0)
     answer_k: int = Field(3, ge=0)
-    resamples: int = Field(10_000, ge=100)
 
 
 class Recipe(_Section):

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from utilitune.errors import ConfigError
 from utilitune.records import Dataset, Query, file_hash, load_dataset
 
 if TYPE_CHECKING:
@@ -56,7 +57,10 @@ class Workspace:
     @cached_property
     def split(self) -> dict[str, list[str]]:
         """Query ids by part: ``train_turns``, ``test_turns``, ``train_questions``, ``test_questions``."""
-        parts = json.loads((self.folder("data") / "split.json").read_text(encoding="utf-8"))
+        path = self.folder("data") / "split.json"
+        if not path.exists():
+            raise ConfigError(f"{path} is not there: stage 'data' has not run yet; run it first")
+        parts = json.loads(path.read_text(encoding="utf-8"))
         return {name: list(ids) for name, ids in parts.items()}
 
     def queries(self, part: str, limit: int | None = None) -> list[Query]:

@@ -1,0 +1,52 @@
+"""The command line: one file a verb.
+
+Exit codes: 0 fine, 1 input at fault, 2 wrong usage, 3 a threshold stopped the run, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from utilitune.cli import (
+    answer,
+    doctor,
+    evaluate,
+    index,
+    label,
+    models,
+    pairs,
+    rerank,
+    retrieve,
+    rewrite,
+    run,
+    sample,
+    train,
+    validate,
+)
+from utilitune.errors import ThresholdError, UtilituneError
+
+app = typer.Typer(
+    name="utilitune",
+    help="Train the retrieval side of RAG with the generator's own utility as supervision.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for verb in (validate, sample, index, retrieve, label, pairs, rewrite, rerank, answer, evaluate, run, doctor):
+    app.command(verb.NAME)(verb.command)
+app.add_typer(train.app, name="train")
+app.add_typer(models.app, name="models")
+
+
+def main() -> None:
+    """Entry point: errors that a user can act on are printed without a traceback."""
+    try:
+        app()
+    except UtilituneError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(3 if isinstance(error, ThresholdError) else 1)
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted; what is finished is kept, the same command goes on from there\n")
+        sys.exit(130)

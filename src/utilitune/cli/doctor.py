@@ -1,0 +1,52 @@
+"""``utilitune doctor``."""
+
+from __future__ import annotations
+
+import typer
+
+from utilitune.cli.options import Quiet
+
+NAME = "doctor"
+
+
+def command(quiet: Quiet = False) -> None:
+    """Print machine, versions, the dtype choice with its reason, and which models can be reached.
+
+    Example: utilitune doctor
+    """
+    import os
+
+    import torch
+
+    from utilitune.generator import PACKAGED, choose_device, choose_dtype
+    from utilitune.records import manifest
+
+    facts = manifest()
+    for group in ("machine", "versions"):
+        typer.echo(f"{group}:")
+        for name, value in facts[group].items():
+            typer.echo(f"  {name}: {value}")
+    device, device_reason = choose_device("auto")
+    dtype, dtype_reason = choose_dtype("auto", device)
+    typer.echo(f"device: {device} ({device_reason})")
+    typer.echo(f"dtype: {dtype} ({dtype_reason})")
+    typer.echo(f"torch threads: {torch.get_num_threads()}")
+    typer.echo("packaged models:")
+    for name, model in PACKAGED.items():
+        typer.echo(f"  packaged:{name}: {'in the cache' if model.cached() else 'not fetched; needs PyPI once'}")
+    offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
+    typer.echo(f"model hub: {'off (HF_HUB_OFFLINE)' if offline else _hub()}")
+
+
+def _hub() -> str:
+    """Whether the hub answers within three seconds; packaged models and folders do not need it."""
+    import urllib.error
+    import urllib.request
+
+    from huggingface_hub import constants
+
+    try:
+        with urllib.request.urlopen(constants.ENDPOINT, timeout=3):
+            return "reachable"
+    except (urllib.error.URLError, OSError) as error:
+        return f"not reachable ({error}); packaged models and local folders work without it"

@@ -1,0 +1,74 @@
+"""``utilitune evaluate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from utilitune.cli.options import Data, Out, Quiet, command_line
+from utilitune.errors import ConfigError
+
+NAME = "evaluate"
+
+
+def _named(values: list[str], option: str) -> dict[str, Path]:
+    """Read ``name=file`` values; a bare file is named after itself."""
+    named: dict[str, Path] = {}
+    for value in values:
+        name, equals, path = value.partition("=")
+        name, path = (name, path) if equals else (Path(value).stem, value)
+        if name in named:
+            raise ConfigError(f"{option}: found the name {name!r} twice; write {option} other-name={path}")
+        named[name] = Path(path)
+    return named
+
+
+def command(
+    data: Data,
+    out: Out,
+    run: Annotated[list[str], typer.Option(help="name=run.trec; give it again for more. The first is 'before'.")],
+    labels: Annotated[Path | None, typer.Option(help="Labels that hold UDCG's utility, for UDCG@k.")] = None,
+    utility: Annotated[str, typer.Option(help="Which of these labels.")] = "abstention",
+    answers: Annotated[
+        list[str] | None, typer.Option(help="name=answers.jsonl, named like a run, for EM, F1, contains.")
+    ] = None,
+    measure: Annotated[
+        list[str] | None,
+        typer.Option("--measure", "-m", help="Measure; give it again for more. Any wrong one lists all."),
+    ] = None,
+    only_answered: Annotated[
+        bool,
+        typer.Option("--only-answered", help="Leave queries without a result out instead of counting 0."),
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Score runs against the judgements: a before ▶ after table with paired intervals, and a report.
+
+    Example: utilitune evaluate my-data --run before=bm25.trec --run after=reranked.trec -m MRR@10 --out report
+    """
+    from utilitune.evaluation import evaluate, render_table, write_report
+    from utilitune.records import load_dataset, manifest, read_answers, read_labels, read_run, write_text
+
+    runs = {name: read_run(path) for name, path in _named(run, "--run").items()}
+    given = {name: read_answers(path) for name, path in _named(answers or [], "--answers").items()}
+    measures = measure or (
+        ["MRR@10", "nDCG@10", "R@10", "P@10", "MAP"]
+        + (["UDCG@5"] if labels else [])
+        + (["contains", "EM", "F1"] if given else [])
+    )
+    result = evaluate(
+        load_dataset(data),
+        runs,
+        measures,
+        utilities=read_labels(labels).table(utility) if labels else None,
+        answers=given or None,
+        only_answered=only_answered,
+    )
+    table = result.table(f"{data}", before=next(iter(runs)) if len(runs) > 1 else None)
+    text = render_table(table)
+    write_report(out, [table], title=f"Evaluation of {data}", manifest=manifest(command=command_line()))
+    write_text(out / "table.txt", text)
+    typer.echo(text)
+    typer.echo(f"report: {out / 'report.md'}")

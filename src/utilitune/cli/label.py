@@ -1,0 +1,59 @@
+"""``utilitune label``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from utilitune.cli.options import DEFAULT_GENERATOR, Data, GeneratorSpec, Out, Quiet, Store, command_line
+
+NAME = "label"
+
+
+def command(
+    data: Data,
+    run: Annotated[Path, typer.Option(help="TREC run whose candidates are labelled.")],
+    out: Out,
+    utility: Annotated[list[str], typer.Option("--utility", "-u", help="Utility name; give it again for more.")] = [
+        "information-gain"
+    ],  # noqa: B006 (typer copies it)
+    generator: GeneratorSpec = DEFAULT_GENERATOR,
+    k: Annotated[int, typer.Option("-k", min=1, help="Candidates a query.")] = 10,
+    sets: Annotated[bool, typer.Option("--sets", help="Label the top k as one passage set, not each passage.")] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many queries of the run.")] = None,
+    store: Store = None,
+    batch_tokens: Annotated[int, typer.Option(min=64, help="Tokens in one forward pass.")] = 8192,
+    quiet: Quiet = False,
+) -> None:
+    """Label candidates by how much they help the generator. Killed and started again, it goes on.
+
+    The store defaults to OUT with the ending .sqlite.
+
+    Example: utilitune label my-data --run bm25.trec --utility information-gain -k 10 --out labels.jsonl
+    """
+    from utilitune.generator import load_generator
+    from utilitune.records import Run, load_dataset, read_run, write_labels
+    from utilitune.scoring import label, make_utility
+
+    utilities = [make_utility(name) for name in utility]
+    candidates = read_run(run)
+    if limit is not None:
+        candidates = Run(list(candidates.items())[:limit])
+    dataset = load_dataset(data)
+    store = store or out.with_suffix(".sqlite")
+    labels = label(
+        dataset,
+        candidates,
+        utilities,
+        load_generator(generator, batch_tokens=batch_tokens),
+        k=k,
+        store=store,
+        sets=sets,
+    )
+    labels.manifest["command"] = command_line()
+    write_labels(out, labels)
+    counts = labels.manifest.get("counts", {})
+    typer.echo(", ".join(f"{name} {value}" for name, value in counts.items()))
+    typer.echo(f"{len(labels)} labels written to {out}")

@@ -1,0 +1,43 @@
+"""Options that several verbs share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from utilitune.progress import set_quiet
+
+
+def _quiet(value: bool) -> bool:
+    set_quiet(value)
+    return value
+
+
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", callback=_quiet, help="No progress and no notices; warnings stay.")
+]
+Data = Annotated[Path, typer.Argument(help="BEIR folder: corpus.jsonl, queries.jsonl, qrels.tsv.", show_default=False)]
+Out = Annotated[Path, typer.Option("--out", "-o", help="Where to write.", show_default=False)]
+GeneratorSpec = Annotated[
+    str,
+    typer.Option("--generator", "-g", help="packaged:NAME, a Hugging Face id, or a folder. See `utilitune models`."),
+]
+Store = Annotated[
+    Path | None,
+    typer.Option(help="SQLite file that keeps every model response, so that nothing is computed twice."),
+]
+OnBadLine = Annotated[
+    str,
+    typer.Option("--on-bad-line", help="error: stop and list all; skip: leave bad lines out and count them."),
+]
+DEFAULT_GENERATOR = "packaged:smollm2-135m-instruct"
+
+
+def command_line() -> str:
+    """Return the command as typed, for manifests."""
+    import shlex
+    import sys
+
+    return shlex.join(["utilitune", *sys.argv[1:]])

@@ -1,0 +1,83 @@
+"""``utilitune pairs``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from utilitune.cli.options import DEFAULT_GENERATOR, Data, GeneratorSpec, Out, Quiet, Store
+
+NAME = "pairs"
+
+
+def command(
+    data: Data,
+    out: Out,
+    index: Annotated[
+        list[Path] | None,
+        typer.Option("--index", "-i", help="Index folder; the reward averages over several."),
+    ] = None,
+    generator: GeneratorSpec = DEFAULT_GENERATOR,
+    rewriter: Annotated[str, typer.Option(help="Model that samples the rewrites.")] = DEFAULT_GENERATOR,
+    utility: Annotated[
+        list[str], typer.Option("--utility", "-u", help="Utility of the reward; give it again for more.")
+    ] = ["information-gain", "entropy-drop"],  # noqa: B006 (typer copies it)
+    n: Annotated[int, typer.Option("-n", min=1, help="Rewrites sampled a turn.")] = 4,
+    temperature: Annotated[float, typer.Option(help="Sampling temperature.")] = 0.9,
+    k: Annotated[int, typer.Option("-k", min=1, help="Passages a rewrite.")] = 3,
+    aggregate: Annotated[str, typer.Option(help="mean, max, top-1, discounted or set.")] = "max",
+    margin: Annotated[float, typer.Option(min=0, help="Smallest difference of utility.")] = 0.0,
+    keep: Annotated[float, typer.Option(help="Share of pairs to keep, largest margins first.")] = 0.5,
+    per_query: Annotated[int, typer.Option(min=1, help="Pairs a turn at most.")] = 1,
+    candidates: Annotated[
+        Path | None, typer.Option(help="Rewarded candidates of an earlier call, to build other pairs from.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many turns.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of sampling.")] = 13,
+    store: Store = None,
+    quiet: Quiet = False,
+) -> None:
+    """Sample rewrites, retrieve with each, label what they find, and pair the best with the worst.
+
+    Writes the rewarded candidates beside OUT (ending .candidates.jsonl) and prints why turns were dropped.
+
+    Example: utilitune pairs my-data --index indexes/bm25 -n 4 -k 3 --out pairs.jsonl
+    """
+    from utilitune.errors import ConfigError
+    from utilitune.records import write_pairs
+    from utilitune.rewrite import build_pairs, read_candidates, write_candidates
+
+    if candidates is not None:
+        rewarded = read_candidates(candidates)
+    elif index:
+        from utilitune.generator import load_generator
+        from utilitune.records import load_dataset
+        from utilitune.retrieval import load_index
+        from utilitune.rewrite import reward_candidates, sample_candidates
+
+        dataset = load_dataset(data)
+        turns = [query for query in dataset.queries if query.history][:limit]
+        retrievers = {folder.name: load_index(folder) for folder in index}
+        judge = load_generator(generator)
+        writer = judge if rewriter == generator else load_generator(rewriter)
+        sampled = sample_candidates(turns, writer, n=n, temperature=temperature, seed=seed)
+        rewarded = reward_candidates(
+            sampled,
+            retrievers,
+            turns,
+            dataset.corpus,
+            utility,
+            judge,
+            k=k,
+            store=store or out.with_suffix(".sqlite"),
+            aggregate=aggregate,
+        )
+        write_candidates(out.with_suffix(".candidates.jsonl"), rewarded)
+    else:
+        raise ConfigError("pairs: found neither --index nor --candidates; give --index INDEX to retrieve with")
+    built = build_pairs(rewarded, margin=margin, keep=keep, pairs_per_query=per_query)
+    write_pairs(out, built.pairs)
+    typer.echo(built.explain())
+    typer.echo(f"{len(built.pairs)} pairs written to {out}")

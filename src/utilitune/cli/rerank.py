@@ -1,0 +1,34 @@
+"""``utilitune rerank``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from utilitune.cli.options import Data, Out, Quiet
+
+NAME = "rerank"
+
+
+def command(
+    data: Data,
+    run: Annotated[Path, typer.Option(help="TREC run to rerank.")],
+    reranker: Annotated[Path, typer.Option(help="Folder of a trained reranker.")],
+    out: Out,
+    depth: Annotated[int, typer.Option(min=1, help="Candidates to rerank; those below keep their order.")] = 20,
+    quiet: Quiet = False,
+) -> None:
+    """Rerank a run. The first stage is fixed: nothing that it missed is added.
+
+    Example: utilitune rerank my-data --run bm25.trec --reranker my-reranker --out reranked.trec
+    """
+    from utilitune.records import load_dataset, read_run, write_run
+    from utilitune.rerank import UtilityReranker
+
+    loaded = UtilityReranker.load(reranker)
+    reranked = loaded.rerank(read_run(run), load_dataset(data), depth=depth)
+    write_run(out, reranked)
+    counts = ", ".join(f"{name} {count}" for name, count in loaded.counts.items() if count)
+    typer.echo(f"{len(reranked)} queries reranked, written to {out}" + (f" ({counts})" if counts else ""))

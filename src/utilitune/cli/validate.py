@@ -1,0 +1,28 @@
+"""``utilitune validate``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from utilitune.cli.options import Data, Quiet
+
+NAME = "validate"
+
+
+def command(
+    data: Data,
+    show: Annotated[int, typer.Option(help="How many problems to print.")] = 20,
+    quiet: Quiet = False,
+) -> None:
+    """Check a data folder: counts, length quantiles, every problem as file:line. Exit 1 on errors.
+
+    Example: utilitune validate my-data
+    """
+    from utilitune.records import validate_folder
+
+    report = validate_folder(data)
+    typer.echo(report.render(show))
+    if not report.ok:
+        raise typer.Exit(1)

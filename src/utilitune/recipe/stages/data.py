@@ -1,0 +1,109 @@
+"""Stages ``data`` and ``index``: the world, its splits, its indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from utilitune.errors import ConfigError, DataError
+from utilitune.progress import say
+from utilitune.recipe.schema import Bm25Config, Recipe
+from utilitune.recipe.stage import Stage
+from utilitune.recipe.workspace import SAMPLE, Workspace
+from utilitune.records import Query, split_queries, write_json
+
+
+def _data_settings(recipe: Recipe) -> Any:
+    whole = recipe.model_dump(mode="json")
+    return {name: whole[name] for name in ("data", "split", "seed")} | (
+        {"sample": whole["sample"]} if recipe.data == SAMPLE else {}
+    )
+
+
+def _split(queries: Sequence[Query], recipe: Recipe) -> tuple[list[Query], list[Query]]:
+    fields = {str(query.metadata.get("split")) for query in queries}
+    by_field = fields <= {"train", "test"}
+    if recipe.split.by == "field" and not by_field:
+        raise DataError(f"split.by is 'field', found split values {sorted(fields)}, expected only 'train' and 'test'")
+    if recipe.split.by == "conversation" or not by_field:
+        return split_queries(queries, test=recipe.split.test, seed=recipe.seed)
+    return (
+        [query for query in queries if query.metadata["split"] == "train"],
+        [query for query in queries if query.metadata["split"] == "test"],
+    )
+
+
+def _make_data(workspace: Workspace) -> Mapping[str, Any]:
+    recipe = workspace.recipe
+    if recipe.data == SAMPLE:
+        from utilitune.sample import write_sample
+
+        sample = recipe.sample
+        write_sample(
+            workspace.data,
+            passages=sample.passages,
+            questions=sample.questions,
+            conversations=sample.conversations,
+            seed=sample.seed,
+        )
+    elif not recipe.data.is_dir():
+        raise ConfigError(
+            f"data: {recipe.data} is not a folder; expected a BEIR folder (--set data=FOLDER) or 'sample'"
+        )
+    dataset = workspace.dataset
+    train, test = _split(dataset.queries, recipe)
+    shared = {query.conversation for query in train} & {query.conversation for query in test}
+    if shared:
+        raise DataError(f"{len(shared)} conversation(s) are in both splits, for example {min(shared)}")
+    parts = {
+        "train_turns": [query.id for query in train if query.history],
+        "test_turns": [query.id for query in test if query.history],
+        "train_questions": [query.id for query in train if not query.history],
+        "test_questions": [query.id for query in test if not query.history],
+    }
+    write_json(workspace.folder("data") / "split.json", parts)
+    sizes = {name: len(ids) for name, ids in parts.items()}
+    return {"passages": len(dataset.corpus), "judged": len(dataset.qrels), **sizes, **dataset.counts}
+
+
+def _build_indexes(workspace: Workspace) -> Mapping[str, Any]:
+    from utilitune.retrieval import Bm25Retriever, DenseRetriever
+
+    for name, config in workspace.recipe.retrievers.items():
+        say(f"index {name}: {config.kind}")
+        if isinstance(config, Bm25Config):
+            Bm25Retriever.build(workspace.dataset.corpus, k1=config.k1, b=config.b, engine=config.engine).save(
+                workspace.folder("index") / name
+            )
+        else:
+            DenseRetriever.build(workspace.dataset.corpus, encoder=config.encoder, index=config.index).save(
+                workspace.folder("index") / name
+            )
+    return {"indexes": len(workspace.recipe.retrievers), "passages": len(workspace.dataset.corpus)}
+
+
+def without(part: str, what: str) -> Callable[[Workspace], str | None]:
+    """Return a ``left_out`` rule: leave a stage out where the data has nothing in ``part``."""
+
+    def rule(workspace: Workspace) -> str | None:
+        return None if workspace.split[part] else f"the data holds no {what}"
+
+    return rule
+
+
+DATA = Stage(
+    name="data",
+    about="read or make the data set, check it, split it",
+    needs=(),
+    code=("records", "sample"),
+    settings=_data_settings,
+    action=_make_data,
+)
+INDEX = Stage(
+    name="index",
+    about="build the retrievers' indexes",
+    needs=("data",),
+    code=("records", "retrieval"),
+    settings=lambda recipe: recipe.model_dump(mode="json")["retrievers"],
+    action=_build_indexes,
+)

@@ -1,0 +1,174 @@
+"""The rewriter's stages: candidates, reward, pairs, training, rewriting the test turns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from utilitune.recipe.schema import Recipe
+from utilitune.recipe.stage import Stage
+from utilitune.recipe.stages.data import without
+from utilitune.recipe.workspace import Workspace
+from utilitune.records import read_pairs, write_pairs, write_rows, write_text
+from utilitune.rewrite import read_candidates, write_candidates
+
+
+def _left_out(part: str) -> Any:
+    rule = without(part, "conversational turns in this part")
+
+    def left_out(workspace: Workspace) -> str | None:
+        return rule(workspace) if workspace.recipe.rewriter.enabled else "rewriter.enabled is false"
+
+    return left_out
+
+
+def _sample(workspace: Workspace) -> Mapping[str, Any]:
+    from utilitune.generator import load_generator
+    from utilitune.rewrite import sample_candidates
+
+    section = workspace.recipe.rewriter
+    turns = workspace.queries("train_turns", section.train_turns)
+    base = workspace.generator if section.base == workspace.recipe.generator else load_generator(section.base)
+    candidates = sample_candidates(
+        turns,
+        base,
+        n=section.candidates.n,
+        temperature=section.candidates.temperature,
+        top_p=section.candidates.top_p,
+        max_new_tokens=section.candidates.max_new_tokens,
+        seed=workspace.recipe.seed,
+    )
+    write_candidates(workspace.folder("candidates") / "candidates.jsonl", candidates)
+    return {"turns": len(turns), "candidates": len(candidates), **candidates.counts}
+
+
+def _reward(workspace: Workspace) -> Mapping[str, Any]:
+    from utilitune.rewrite import reward_candidates
+
+    section = workspace.recipe.rewriter
+    names = section.reward.retrievers or list(workspace.recipe.retrievers)
+    rewarded = reward_candidates(
+        read_candidates(workspace.folder("candidates") / "candidates.jsonl"),
+        {name: workspace.retrievers[name] for name in names},
+        workspace.queries("train_turns", section.train_turns),
+        workspace.dataset.corpus,
+        section.reward.utilities,
+        workspace.generator,
+        k=section.reward.k,
+        store=workspace.store,
+        aggregate=section.reward.aggregate,
+    )
+    write_candidates(workspace.folder("reward") / "candidates.jsonl", rewarded)
+    return {"candidates": len(rewarded), **rewarded.counts}
+
+
+def _pairs(workspace: Workspace) -> Mapping[str, Any]:
+    from utilitune.rewrite import build_pairs
+
+    section = workspace.recipe.rewriter.pairs
+    built = build_pairs(
+        read_candidates(workspace.folder("reward") / "candidates.jsonl"),
+        margin=section.margin,
+        keep=section.keep,
+        pairs_per_query=section.per_query,
+        max_length=section.max_length,
+    )
+    write_pairs(workspace.folder("pairs") / "pairs.jsonl", built.pairs)
+    write_text(workspace.folder("pairs") / "drops.txt", built.explain() + "\n")
+    return {"pairs": len(built.pairs), **built.drops}
+
+
+def _train(workspace: Workspace) -> Mapping[str, Any]:
+    from utilitune.rewrite import DpoConfig, train_dpo
+
+    section = workspace.recipe.rewriter
+    report = train_dpo(
+        list(read_pairs(workspace.folder("pairs") / "pairs.jsonl")),
+        section.base,
+        workspace.folder("train-rewriter"),
+        DpoConfig(
+            beta=section.training.beta,
+            lr=section.training.lr,
+            epochs=section.training.epochs,
+            batch_size=section.training.batch_size,
+            lora_r=section.training.lora_r,
+            max_length=section.pairs.max_length,
+            seed=workspace.recipe.seed,
+        ),
+    )
+    return report.counts()
+
+
+def _rewrite(workspace: Workspace) -> Mapping[str, Any]:
+    from utilitune.rewrite import Rewriter
+
+    section = workspace.recipe.rewriter
+    turns = workspace.queries("test_turns", section.test_turns)
+    counts: dict[str, Any] = {"turns": len(turns)}
+    for name, source in (("untuned", section.base), ("tuned", str(workspace.folder("train-rewriter")))):
+        rewriter = Rewriter.load(source)
+        rewrites = rewriter.rewrite_batch(turns)
+        write_rows(
+            workspace.folder("rewrite") / f"{name}.jsonl",
+            [
+                {"query_id": turn.id, "text": rewrite.text, "fallback": rewrite.fallback}
+                for turn, rewrite in zip(turns, rewrites, strict=True)
+            ],
+        )
+        counts |= {f"{name}_{kind}": count for kind, count in rewriter.counts.items()}
+    return counts
+
+
+def _settings(*names: str) -> Any:
+    def settings(recipe: Recipe) -> Any:
+        section = recipe.model_dump(mode="json")["rewriter"]
+        return {name: section[name] for name in names} | {"generator": recipe.generator, "seed": recipe.seed}
+
+    return settings
+
+
+CANDIDATES = Stage(
+    name="candidates",
+    about="sample rewrites of the training turns",
+    needs=("data",),
+    code=("records", "generator", "rewrite"),
+    settings=_settings("base", "train_turns", "candidates"),
+    action=_sample,
+    left_out=_left_out("train_turns"),
+)
+REWARD = Stage(
+    name="reward",
+    about="retrieve with every rewrite, label what it finds with the generator",
+    needs=("data", "index", "candidates"),
+    code=("records", "generator", "retrieval", "scoring", "rewrite"),
+    settings=_settings("reward", "train_turns"),
+    action=_reward,
+    left_out=_left_out("train_turns"),
+)
+PAIRS = Stage(
+    name="pairs",
+    about="build preference pairs",
+    needs=("reward",),
+    code=("records", "rewrite"),
+    settings=_settings("pairs"),
+    action=_pairs,
+    left_out=_left_out("train_turns"),
+)
+TRAIN = Stage(
+    name="train-rewriter",
+    about="DPO + LoRA on the pairs",
+    needs=("pairs",),
+    code=("records", "generator", "rewrite"),
+    settings=_settings("base", "training"),
+    action=_train,
+    left_out=_left_out("train_turns"),
+)
+REWRITE = Stage(
+    name="rewrite",
+    about="rewrite the test turns, untuned and tuned",
+    needs=("data", "train-rewriter"),
+    code=("records", "generator", "rewrite"),
+    settings=_settings("base", "test_turns"),
+    action=_rewrite,
+    left_out=_left_out("test_turns"),
+)
