@@ -15,13 +15,15 @@ class RerankerConfig:
 
     Attributes:
         loss: A name in ``LOSSES``.
-        rescale: Make the targets anew from the utilities by this rule; ``None`` takes them as they are in the groups.
+        rescale: Make the targets anew from the utilities by this rule; ``None`` takes them as they are in the
+            groups.
         rescale_temperature: For the rule ``softmax``, > 0.
-        target_temperature: tau of the targets in ``listwise-kl``: small sharpens the teacher. ``None``: 0.25 for
-            targets within [0, 1] (best against worst is then e^4), 1 for wider ones.
+        target_temperature: tau of the targets in ``listwise-kl``: small sharpens the teacher. ``None``: 0.25
+            for targets within [0, 1] (best against worst is then e^4), 1 for wider ones.
         score_temperature: tau of the scores in ``listwise-kl``.
         epochs: Passes over the training groups.
-        learning_rate: Peak of AdamW. A new head on an encoder wants 5e-5 to 1e-4; a trained reranker 1e-5 to 2e-5.
+        learning_rate: Peak of AdamW. A new head on an encoder wants 5e-5 to 1e-4; a trained reranker 1e-5 to
+            2e-5.
         warmup_share: Share of the steps in which the rate rises from 0; then it falls linearly.
         weight_decay: Of AdamW.
         batch_pairs: (query, passage) pairs a step, about: listwise losses take whole groups.
@@ -29,8 +31,8 @@ class RerankerConfig:
         query_share: Share of the tokens that a long query keeps when the passage wants them too, in (0, 1).
         dev_share: Share of the groups held out by conversation when no dev groups are given, in [0, 1).
         seed: Of the new head, the order, dropout and the held-out split.
-        min_spread: A model whose scores within a query vary less than this (mean standard deviation, logits) has
-            collapsed.
+        min_spread: A model whose scores within a query vary less than this (mean standard deviation, logits)
+            has collapsed.
         device: ``auto``, ``cpu``, ``cuda``, ``mps``.
     """
 
@@ -80,7 +82,10 @@ class RerankerConfig:
             (not 0 <= self.warmup_share < 1, f"warmup_share {self.warmup_share} must be in [0, 1)"),
             (self.weight_decay < 0, f"weight_decay {self.weight_decay} must be >= 0"),
             (self.batch_pairs < 1, f"batch_pairs {self.batch_pairs} must be >= 1"),
-            (self.max_length is not None and self.max_length < 8, f"max_length {self.max_length} must be >= 8"),
+            (
+                self.max_length is not None and self.max_length < 8,
+                f"max_length {self.max_length} must be >= 8",
+            ),
             (not 0 < self.query_share < 1, f"query_share {self.query_share} must be in (0, 1)"),
             (not 0 <= self.dev_share < 1, f"dev_share {self.dev_share} must be in [0, 1)"),
             (self.min_spread < 0, f"min_spread {self.min_spread} must be >= 0"),

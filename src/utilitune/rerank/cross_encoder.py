@@ -1,4 +1,4 @@
-"""Making and opening the model: a sentence-transformers ``CrossEncoder`` with one output, fp32, safe lengths, a pad."""
+"""Makes and opens the model: a ``CrossEncoder`` with one output, in fp32, safe lengths, a pad token."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def new_cross_encoder(base: str, *, seed: int, max_length: int | None = None, de
     local = Path(folder).is_dir()
     options = {"local_files_only": True} if local else {}
     try:
-        # Not CrossEncoder(folder): that would make yes/no scorers of decoders and keep pooling layers of encoders.
+        # Not CrossEncoder(folder): that would make yes/no scorers of decoders and keep pooling layers of
+        # encoders.
         body = Transformer(
             _transformer_folder(folder),
             transformer_task="sequence-classification",
@@ -92,8 +93,8 @@ def open_cross_encoder(folder: str, *, device: str = "auto") -> Any:
 def ensure_pad(model: Any, tokenizer: Any) -> None:
     """Give tokenizer, config and generation config the same pad id.
 
-    Decoders pool the last token that is not the pad. A pad that also occurs in texts (the usual ``pad = eos``)
-    makes them pool the wrong one, so a tokenizer without a pad gets a token of its own.
+    Decoders pool the last token that is not the pad. A pad that also occurs in texts (the usual ``pad =
+    eos``) makes them pool the wrong one, so a tokenizer without a pad gets a token of its own.
 
     Args:
         model: A transformers model; its embedding grows by the new token.
@@ -162,7 +163,9 @@ def _transformer_folder(folder: str) -> str:
     """Return the folder of the transformer: older sentence-transformers folders keep it in a sub-folder."""
     if not Path(folder).is_dir() or (Path(folder) / "config.json").exists():
         return folder
-    return next((str(path.parent) for path in sorted(Path(folder).glob("*/config.json")) if _is_model(path)), folder)
+    return next(
+        (str(path.parent) for path in sorted(Path(folder).glob("*/config.json")) if _is_model(path)), folder
+    )
 
 
 def _is_model(config: Path) -> bool:

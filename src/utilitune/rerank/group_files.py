@@ -15,7 +15,7 @@ _LISTS = ("passage_ids", "passages", "utilities", "targets")
 
 
 def write_groups(path: Path | str, groups: Groups) -> None:
-    """Write groups, one row a query, and beside them ``<stem>.manifest.json`` with rule, label sets and drops.
+    """Write groups, one row a query, with ``<stem>.manifest.json`` beside (rule, label sets, drops).
 
     Args:
         path: ``*.jsonl``, ``*.jsonl.gz`` or ``*.parquet``.
@@ -51,7 +51,8 @@ def read_groups(path: Path | str) -> Groups:
     """Read groups that ``write_groups`` wrote, or that another tool wrote in the same form.
 
     Args:
-        path: The rows. The manifest beside them is optional: without it the rule is ``none`` (targets as given).
+        path: The rows. The manifest beside them is optional: without it the rule is ``none`` (targets as
+            given).
 
     Returns:
         The groups; integer utilities and targets become floats.
@@ -85,7 +86,9 @@ def _group(where: str, row: Mapping[str, Any]) -> Group:
     lengths = {name: len(row[name]) for name in _LISTS}
     if len(set(lengths.values())) != 1:
         raise DataError(f"{where}: lists of different length ({lengths}); one entry a candidate is expected")
-    numbers = {name: tuple(_number(where, name, value) for value in row[name]) for name in ("utilities", "targets")}
+    numbers = {
+        name: tuple(_number(where, name, value) for value in row[name]) for name in ("utilities", "targets")
+    }
     return Group(
         str(row["query_id"]),
         str(row["query"]),

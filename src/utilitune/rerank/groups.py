@@ -11,7 +11,8 @@ from utilitune.errors import ConfigError, DataError
 from utilitune.records import Dataset, Labels, Passage, Query, Run
 from utilitune.rerank.rescale import RESCALES, rescale
 
-# Spreads below this, relative to the size of the numbers, are rounding noise of fp32 labels, not a preference.
+# Spreads below this, relative to the size of the numbers, are rounding noise of fp32 labels, not a
+# preference.
 RELATIVE_NOISE = 1e-6
 
 _Table = dict[str, dict[str, dict[str, float]]]  # query id -> passage id -> label set -> utility
@@ -109,14 +110,16 @@ def build_groups(
 ) -> Groups:
     """Make training groups of utility labels.
 
-    Only single-passage rows with status ``ok`` and a finite number count. Candidates with the same text are one
-    candidate (mean utility). Several utilities are z-scored within the query and averaged; a candidate must have
-    all of them. A query needs two candidates of different utility. Everything left out is counted in ``drops``.
+    Only single-passage rows with status ``ok`` and a finite number count. Candidates with the same text are
+    one candidate (mean utility). Several utilities are z-scored within the query and averaged; a candidate
+    must have all of them. A query needs two candidates of different utility. Everything left out is counted
+    in ``drops``.
 
     Args:
         labels: Utility labels.
         dataset: Holds the texts of the labelled queries and passages.
-        utilities: Utility names, or whole label sets (``name@hash``) where a name is ambiguous; all when ``None``.
+        utilities: Utility names, or whole label sets (``name@hash``) where a name is ambiguous; all when
+            ``None``.
         rescale: Rule of the targets: ``min-max``, ``z-score``, ``rank``, ``softmax``, ``none``.
         temperature: For ``softmax``, > 0.
         max_group: Keep at most this many candidates a query, the first ones in first-stage order.
@@ -150,8 +153,8 @@ def build_groups(
             groups.append(group)
     if not groups:
         raise DataError(
-            f"no training group is left of {len(labels)} label rows ({_spell(drops)}). A query needs two or more "
-            "passages with different utilities; label more candidates a query or another utility"
+            f"no training group is left of {len(labels)} label rows ({_spell(drops)}). A query needs two "
+            "passages or more with different utilities; label more candidates a query or another utility"
         )
     made = Groups(groups, dict(drops), "none", 1.0, tuple(chosen))
     return made.rescaled(rescale, temperature)
@@ -173,8 +176,8 @@ def _choose_label_sets(labels: Labels, utilities: Sequence[str] | None) -> list[
             raise DataError(f"no labels of utility {name!r}; these labels hold: {listed}")
         if len(sets) > 1:
             raise DataError(
-                f"utility {name!r} was labelled in {len(sets)} ways ({', '.join(sets)}): different generator, prompt "
-                "or parameters. Name one of these label sets instead of the utility"
+                f"utility {name!r} was labelled in {len(sets)} ways ({', '.join(sets)}): different generator, "
+                "prompt or parameters. Name one of these label sets instead of the utility"
             )
         if sets[0] not in chosen:
             chosen.append(sets[0])
@@ -210,7 +213,9 @@ def _check_known(table: _Table, queries: Mapping[str, Query], passages: Mapping[
             f"{len(lost)} of {len(table)} labelled queries are not in the data set (first: {lost[0]!r}). "
             "Pass the data set that was labelled"
         )
-    gone = sorted({passage_id for cells in table.values() for passage_id in cells if passage_id not in passages})
+    gone = sorted(
+        {passage_id for cells in table.values() for passage_id in cells if passage_id not in passages}
+    )
     if gone:
         raise DataError(
             f"{len(gone)} labelled passages are not in the corpus (first: {gone[0]!r}). "
@@ -246,7 +251,9 @@ def _group(
             drops["candidates without text"] += 1
         else:
             # Same words, same case: what a reader cannot tell apart must not get two targets.
-            merged.setdefault(" ".join(body.split()), []).append((passage_id, [numbers[name] for name in chosen]))
+            merged.setdefault(" ".join(body.split()), []).append(
+                (passage_id, [numbers[name] for name in chosen])
+            )
     drops["candidates merged, same text"] += sum(len(same) - 1 for same in merged.values())
     kept = list(merged.values())
     if max_group is not None and len(kept) > max_group:
@@ -256,7 +263,8 @@ def _group(
         drops["queries with fewer than 2 candidates"] += 1
         return None
     columns = [
-        [sum(numbers[column] for _, numbers in same) / len(same) for same in kept] for column in range(len(chosen))
+        [sum(numbers[column] for _, numbers in same) / len(same) for same in kept]
+        for column in range(len(chosen))
     ]
     utilities = _combine(columns)
     if _flat(utilities):
@@ -270,9 +278,7 @@ def _group(
 def _combine(columns: Sequence[Sequence[float]]) -> tuple[float, ...]:
     if len(columns) == 1:
         return tuple(columns[0])
-    scaled = [
-        (0.0,) * len(column) if _flat(column) else rescale(column, "z-score") for column in columns
-    ]
+    scaled = [(0.0,) * len(column) if _flat(column) else rescale(column, "z-score") for column in columns]
     return tuple(sum(row) / len(scaled) for row in zip(*scaled, strict=True))
 
 

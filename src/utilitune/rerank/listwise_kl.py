@@ -10,12 +10,16 @@ from torch import Tensor, nn
 
 
 def listwise_kl(
-    scores: Tensor, targets: Tensor, mask: Tensor, target_temperature: float = 1.0, score_temperature: float = 1.0
+    scores: Tensor,
+    targets: Tensor,
+    mask: Tensor,
+    target_temperature: float = 1.0,
+    score_temperature: float = 1.0,
 ) -> Tensor:
     """Return the mean over queries of KL(P ‖ Q), P = softmax(targets/tau_t), Q = softmax(scores/tau_s).
 
-    ``KL = sum_i P_i (ln P_i - ln Q_i)`` >= 0, in nats; 0 when the distributions agree. The mean is over queries,
-    not over elements: a query counts once whatever its number of candidates.
+    ``KL = sum_i P_i (ln P_i - ln Q_i)`` >= 0, in nats; 0 when the distributions agree. The mean is over
+    queries, not over elements: a query counts once whatever its number of candidates.
 
     Args:
         scores: Shape ``(queries, candidates)``, logits.
@@ -28,10 +32,14 @@ def listwise_kl(
         A scalar.
     """
     padded = ~mask
-    log_p = torch.log_softmax((targets.float() / target_temperature).masked_fill(padded, float("-inf")), dim=1)
+    log_p = torch.log_softmax(
+        (targets.float() / target_temperature).masked_fill(padded, float("-inf")), dim=1
+    )
     log_q = torch.log_softmax((scores.float() / score_temperature).masked_fill(padded, float("-inf")), dim=1)
     # At padding both are -inf and their difference is NaN; it must not reach the sum nor its gradient.
-    terms = log_p.masked_fill(padded, 0.0).exp() * (log_p.masked_fill(padded, 0.0) - log_q.masked_fill(padded, 0.0))
+    terms = log_p.masked_fill(padded, 0.0).exp() * (
+        log_p.masked_fill(padded, 0.0) - log_q.masked_fill(padded, 0.0)
+    )
     return terms.masked_fill(padded, 0.0).sum(dim=1).mean()
 
 
@@ -80,8 +88,12 @@ class ListwiseKlLoss(nn.Module):
         queries, lists = inputs
         sizes = [len(passages) for passages in lists]
         if sizes != [len(row) for row in labels]:
-            raise ValueError(f"passages a query {sizes} and labels a query {[len(row) for row in labels]} differ")
-        pairs = [(query, passage) for query, passages in zip(queries, lists, strict=True) for passage in passages]
+            raise ValueError(
+                f"passages a query {sizes} and labels a query {[len(row) for row in labels]} differ"
+            )
+        pairs = [
+            (query, passage) for query, passages in zip(queries, lists, strict=True) for passage in passages
+        ]
         features = self.model.preprocess(pairs, prompt=prompt, task=task)
         device = self.model.device
         features = {

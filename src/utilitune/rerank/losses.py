@@ -33,8 +33,8 @@ class Loss:
     """What one loss needs.
 
     Attributes:
-        layout: ``pairs`` (query, passage, number), ``lists`` (query, passages, numbers) or ``margins`` (query, two
-            passages, difference).
+        layout: ``pairs`` (query, passage, number), ``lists`` (query, passages, numbers) or ``margins``
+            (query, two passages, difference).
         low: Smallest target that it accepts.
         high: Largest target that it accepts.
         build: ``(CrossEncoder, target temperature, score temperature) -> torch module``.
@@ -108,8 +108,8 @@ def fit_targets(groups: Groups, config: RerankerConfig) -> Groups:
         The groups to train on.
 
     Raises:
-        ConfigError: If targets are out of the loss's range, all equal within every query, or would be put through
-            a softmax twice.
+        ConfigError: If targets are out of the loss's range, all equal within every query, or would be put
+            through a softmax twice.
     """
     if config.rescale is not None:
         groups = groups.rescaled(config.rescale, config.rescale_temperature)
@@ -124,8 +124,8 @@ def fit_targets(groups: Groups, config: RerankerConfig) -> Groups:
     # A NaN compares false with everything, so the test is for being inside.
     if not all(math.isfinite(target) and loss.low <= target <= loss.high for target in targets):
         raise ConfigError(
-            f"loss {config.loss!r} needs finite targets within [{loss.low:g}, {loss.high:g}], these lie within "
-            f"[{low:g}, {high:g}] (rule {groups.rule!r}); set rescale: min-max or rank"
+            f"loss {config.loss!r} needs finite targets within [{loss.low:g}, {loss.high:g}], these lie "
+            f"within [{low:g}, {high:g}] (rule {groups.rule!r}); set rescale: min-max or rank"
         )
     if all(max(group.targets) == min(group.targets) for group in groups):
         raise ConfigError(

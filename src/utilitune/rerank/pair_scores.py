@@ -1,4 +1,4 @@
-"""Raw scores of (query, passage) pairs: the one way in which training, the dev check and the reranker predict."""
+"""Raw scores of (query, passage) pairs: the one way in which the dev check and the reranker predict."""
 
 from __future__ import annotations
 

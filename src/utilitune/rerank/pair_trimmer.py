@@ -14,8 +14,8 @@ _SPARE = 4  # tokens below which a limit leaves no room for anything
 class PairTrimmer:
     """Shortens texts by tokens before the tokenizer sees the pair, so that its own cut never comes into play.
 
-    A pair that fits is left alone. Otherwise the passage gives way first; the query is cut only down to
-    ``query_share`` of the room, and only if the passage needs what is above it.
+    A query keeps up to ``query_share`` of the room whatever its passage, so that all candidates of a query
+    are read with the same words; the passage is cut to what is left.
     """
 
     def __init__(self, tokenizer: Any, limit: int, query_share: float = 0.5) -> None:
@@ -38,9 +38,13 @@ class PairTrimmer:
         self.limit = limit
         self.room = limit - int(tokenizer.num_special_tokens_to_add(pair=True))
         self.query_share = query_share
-        self.counts: Counter[str] = Counter(pairs=0, truncated_pairs=0, truncated_queries=0, truncated_passages=0)
+        self.counts: Counter[str] = Counter(
+            pairs=0, truncated_pairs=0, truncated_queries=0, truncated_passages=0
+        )
         if self.room < _SPARE:
-            raise ConfigError(f"{limit} tokens a pair leave {self.room} for query and passage; raise max_length")
+            raise ConfigError(
+                f"{limit} tokens a pair leave {self.room} for query and passage; raise max_length"
+            )
 
     def trim(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         """Return the pairs, shortened where they do not fit.
@@ -55,15 +59,11 @@ class PairTrimmer:
         ends = dict(zip(texts, self._token_ends(texts), strict=True))
         fitted = []
         for query, passage in pairs:
-            query_size, passage_size = len(ends[query]), len(ends[passage])
             self.counts["pairs"] += 1
-            if query_size + passage_size <= self.room:
-                fitted.append((query, passage))
-                continue
-            query_size = min(query_size, max(int(self.room * self.query_share), self.room - passage_size, 1))
+            query_size = min(len(ends[query]), max(int(self.room * self.query_share), 1))
             shorter_query = self._cut(query, ends[query], query_size)
             shorter_passage = self._cut(passage, ends[passage], self.room - query_size)
-            self.counts["truncated_pairs"] += 1
+            self.counts["truncated_pairs"] += (shorter_query, shorter_passage) != (query, passage)
             self.counts["truncated_queries"] += shorter_query != query
             self.counts["truncated_passages"] += shorter_passage != passage
             fitted.append((shorter_query, shorter_passage))

@@ -1,7 +1,7 @@
 """How the utilities of one query become training targets.
 
-Utilities have no common scale across queries (nats, bits, probabilities, negative entropies), so every rule looks
-at one query alone.
+Utilities have no common scale across queries (nats, bits, probabilities, negative entropies), so every rule
+looks at one query alone.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def rescale(utilities: Sequence[float], rule: str, temperature: float = 1.0) -> 
 
     Args:
         utilities: Finite numbers, one a candidate.
-        rule: ``min-max`` to [0, 1]; ``z-score`` (population standard deviation); ``rank`` to [0, 1], the best 1,
-            ties share their mean; ``softmax`` of ``utilities / temperature``; ``none``.
+        rule: ``min-max`` to [0, 1]; ``z-score`` (population standard deviation); ``rank`` to [0, 1], the best
+            1, ties share their mean; ``softmax`` of ``utilities / temperature``; ``none``.
         temperature: For ``softmax``, > 0, in the utility's unit.
 
     Returns:
@@ -96,4 +96,6 @@ def rescale(utilities: Sequence[float], rule: str, temperature: float = 1.0) -> 
         raise ConfigError(f"temperature of rescaling is {temperature}; it must be > 0")
     if not utilities:
         return ()
-    return tuple(float(value) for value in RESCALES[rule].apply(np.asarray(utilities, np.float64), temperature))
+    return tuple(
+        float(value) for value in RESCALES[rule].apply(np.asarray(utilities, np.float64), temperature)
+    )
