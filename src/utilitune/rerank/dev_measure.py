@@ -1,0 +1,83 @@
+"""What a model is worth on held-out groups: nDCG@10 with utilities as gains, and the spread of its scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from utilitune.rerank.groups import Group
+from utilitune.rerank.rescale import rescale
+
+
+@dataclass(frozen=True)
+class DevMeasure:
+    """Means over queries.
+
+    Attributes:
+        ndcg: nDCG@10 with per-query min-max utilities as gains, in [0, 1].
+        spread: Standard deviation of the scores within a query, in logits.
+        non_finite: Scores that were not finite (ranked last, left out of the spread).
+        queries: Number of queries.
+    """
+
+    ndcg: float
+    spread: float
+    non_finite: int
+    queries: int
+
+    def as_dict(self) -> dict[str, float | int]:
+        """Return the fields as JSON-ready values."""
+        return asdict(self)
+
+
+def utility_ndcg(scores: Sequence[float], utilities: Sequence[float], k: int = 10) -> float:
+    """Return nDCG@k with graded, linear gains: the utilities min-max scaled within the query.
+
+    ``DCG = sum_r gain_r / log2(r + 1)`` over the first k ranks, divided by that of the best order. Tied
+    scores share the mean gain of their ranks (the expectation over their orders, McSherry & Najork 2008), so
+    that a model with one constant score gets what chance gets, whatever the order of the candidates. Not
+    finite means last.
+
+    Args:
+        scores: One a candidate; higher is better.
+        utilities: One finite number a candidate, not all equal.
+        k: Depth, >= 1.
+
+    Returns:
+        A number in [0, 1].
+    """
+    gains = np.asarray(rescale(utilities, "min-max"))
+    usable = np.asarray([score if math.isfinite(score) else -math.inf for score in scores])
+    discounts = np.where(np.arange(len(gains)) < k, 1 / np.log2(np.arange(len(gains)) + 2), 0.0)
+    order = np.argsort(-usable, kind="stable")
+    ranked, gained = usable[order], gains[order]
+    total, start = 0.0, 0
+    while start < len(ranked):
+        stop = start + int((ranked[start:] == ranked[start]).sum())
+        total += float(gained[start:stop].mean() * discounts[start:stop].sum())
+        start = stop
+    return total / float((np.sort(gains)[::-1] * discounts).sum())
+
+
+def measure(groups: Sequence[Group], scores: Sequence[Sequence[float]]) -> DevMeasure:
+    """Measure scores of several groups.
+
+    Args:
+        groups: At least one.
+        scores: One list a group, one score a candidate.
+
+    Returns:
+        The means.
+    """
+    finite = [[score for score in row if math.isfinite(score)] for row in scores]
+    return DevMeasure(
+        ndcg=float(
+            np.mean([utility_ndcg(row, group.utilities) for group, row in zip(groups, scores, strict=True)])
+        ),
+        spread=float(np.mean([np.std(row) if row else 0.0 for row in finite])),
+        non_finite=sum(len(row) for row in scores) - sum(len(row) for row in finite),
+        queries=len(groups),
+    )
