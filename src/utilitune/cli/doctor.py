@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from utilitune.cli.models import state
 from utilitune.cli.options import Quiet
 
 NAME = "doctor"
@@ -33,7 +34,7 @@ def command(quiet: Quiet = False) -> None:
     typer.echo(f"torch threads: {torch.get_num_threads()}")
     typer.echo("packaged models:")
     for name, model in PACKAGED.items():
-        typer.echo(f"  packaged:{name}: {'in the cache' if model.cached() else 'not fetched; needs PyPI once'}")
+        typer.echo(f"  packaged:{name}: {state(model)}")
     offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
     typer.echo(f"model hub: {'off (HF_HUB_OFFLINE)' if offline else _hub()}")
 

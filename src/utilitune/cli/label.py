@@ -16,9 +16,10 @@ def command(
     data: Data,
     run: Annotated[Path, typer.Option(help="TREC run whose candidates are labelled.")],
     out: Out,
-    utility: Annotated[list[str], typer.Option("--utility", "-u", help="Utility name; give it again for more.")] = [
-        "information-gain"
-    ],  # noqa: B006 (typer copies it)
+    utility: Annotated[
+        list[str] | None,
+        typer.Option("--utility", "-u", help="Utility name; give it again for more. Default: information-gain."),
+    ] = None,
     generator: GeneratorSpec = DEFAULT_GENERATOR,
     k: Annotated[int, typer.Option("-k", min=1, help="Candidates a query.")] = 10,
     sets: Annotated[bool, typer.Option("--sets", help="Label the top k as one passage set, not each passage.")] = False,
@@ -37,7 +38,7 @@ def command(
     from utilitune.records import Run, load_dataset, read_run, write_labels
     from utilitune.scoring import label, make_utility
 
-    utilities = [make_utility(name) for name in utility]
+    utilities = [make_utility(name) for name in utility or ["information-gain"]]
     candidates = read_run(run)
     if limit is not None:
         candidates = Run(list(candidates.items())[:limit])

@@ -7,8 +7,18 @@ from typing import Annotated
 import typer
 
 from utilitune.cli.options import Quiet
+from utilitune.generator import PackagedModel
 
 app = typer.Typer(help="The models that ship inside PyPI wheels and need no model hub.", no_args_is_help=True)
+
+
+def state(model: PackagedModel) -> str:
+    """Say whether a packaged model is in the cache; nothing is fetched."""
+    from utilitune.generator import cache_folder
+    from utilitune.generator.packaged import model_folder
+
+    there = (model_folder(model, cache_folder()) / "ORIGIN.json").is_file()
+    return "in the cache" if there else "not fetched; the first use needs PyPI"
 
 
 @app.command("list")
@@ -20,8 +30,7 @@ def list_models() -> None:
     from utilitune.generator import PACKAGED
 
     for name, model in PACKAGED.items():
-        state = "in the cache" if model.cached() else f"not fetched, about {model.megabytes} MB"
-        typer.echo(f"packaged:{name}\t{model.kind}\t{model.licence}\t{state}")
+        typer.echo(f"packaged:{name}\t{model.about}\t{model.licence}\t{state(model)}")
     typer.echo("Any Hugging Face id or local folder works in the same place.")
 
 

@@ -22,8 +22,9 @@ def command(
     generator: GeneratorSpec = DEFAULT_GENERATOR,
     rewriter: Annotated[str, typer.Option(help="Model that samples the rewrites.")] = DEFAULT_GENERATOR,
     utility: Annotated[
-        list[str], typer.Option("--utility", "-u", help="Utility of the reward; give it again for more.")
-    ] = ["information-gain", "entropy-drop"],  # noqa: B006 (typer copies it)
+        list[str] | None,
+        typer.Option("--utility", "-u", help="Of the reward; again for more. Default: information-gain, entropy-drop."),
+    ] = None,
     n: Annotated[int, typer.Option("-n", min=1, help="Rewrites sampled a turn.")] = 4,
     temperature: Annotated[float, typer.Option(help="Sampling temperature.")] = 0.9,
     k: Annotated[int, typer.Option("-k", min=1, help="Passages a rewrite.")] = 3,
@@ -68,7 +69,7 @@ def command(
             retrievers,
             turns,
             dataset.corpus,
-            utility,
+            utility or ["information-gain", "entropy-drop"],
             judge,
             k=k,
             store=store or out.with_suffix(".sqlite"),

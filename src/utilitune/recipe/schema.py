@@ -27,9 +27,9 @@ class SampleData(_Section):
         seed: Seed of the world.
     """
 
-    passages: int = Field(400, ge=300)
-    questions: int = Field(260, ge=1)
-    conversations: int = Field(100, ge=1)
+    passages: int = Field(default=400, ge=300)
+    questions: int = Field(default=260, ge=1)
+    conversations: int = Field(default=100, ge=1)
     seed: int = 7
 
 
@@ -43,15 +43,15 @@ class Split(_Section):
     """
 
     by: Literal["auto", "field", "conversation"] = "auto"
-    test: float = Field(0.3, gt=0, lt=1)
+    test: float = Field(default=0.3, gt=0, lt=1)
 
 
 class Bm25Config(_Section):
     """A BM25 index. ``k1`` and ``b`` as usual; ``engine`` may be the small reference implementation."""
 
     kind: Literal["bm25"]
-    k1: float = Field(0.9, ge=0)
-    b: float = Field(0.4, ge=0, le=1)
+    k1: float = Field(default=0.9, ge=0)
+    b: float = Field(default=0.4, ge=0, le=1)
     engine: Literal["bm25s", "rank-bm25"] = "bm25s"
 
 
@@ -66,10 +66,10 @@ class DenseConfig(_Section):
 class Candidates(_Section):
     """Rewrites to choose from: ``n`` samples next to the greedy one, the question, first question + question."""
 
-    n: int = Field(4, ge=1)
-    temperature: float = Field(0.9, gt=0)
-    top_p: float = Field(0.95, gt=0, le=1)
-    max_new_tokens: int = Field(40, ge=4)
+    n: int = Field(default=4, ge=1)
+    temperature: float = Field(default=0.9, gt=0)
+    top_p: float = Field(default=0.95, gt=0, le=1)
+    max_new_tokens: int = Field(default=40, ge=4)
 
 
 class Reward(_Section):
@@ -82,29 +82,29 @@ class Reward(_Section):
         aggregate: From passage utilities to one number.
     """
 
-    utilities: list[str] = Field(["information-gain", "entropy-drop"], min_length=1)
+    utilities: list[str] = Field(default=["information-gain", "entropy-drop"], min_length=1)
     retrievers: list[str] = []
-    k: int = Field(3, ge=1)
+    k: int = Field(default=3, ge=1)
     aggregate: Literal["mean", "max", "top-1", "discounted"] = "max"
 
 
 class Pairs(_Section):
     """Which pairs to keep: ``margin`` (absolute), ``keep`` (share with the largest margins), pairs a query."""
 
-    margin: float = Field(0.0, ge=0)
-    keep: float = Field(0.5, gt=0, le=1)
-    per_query: int = Field(1, ge=1)
-    max_length: int = Field(512, ge=16)
+    margin: float = Field(default=0.0, ge=0)
+    keep: float = Field(default=0.5, gt=0, le=1)
+    per_query: int = Field(default=1, ge=1)
+    max_length: int = Field(default=512, ge=16)
 
 
 class DpoSettings(_Section):
     """DPO + LoRA settings, as TRL and PEFT name them."""
 
-    beta: float = Field(0.1, gt=0)
-    lr: float = Field(1e-4, gt=0)
-    epochs: float = Field(2, gt=0)
-    batch_size: int = Field(4, ge=1)
-    lora_r: int = Field(16, ge=1)
+    beta: float = Field(default=0.1, gt=0)
+    lr: float = Field(default=1e-4, gt=0)
+    epochs: float = Field(default=2, gt=0)
+    batch_size: int = Field(default=4, ge=1)
+    lora_r: int = Field(default=16, ge=1)
 
 
 class RewriterSection(_Section):
@@ -123,8 +123,8 @@ class RewriterSection(_Section):
 
     enabled: bool = True
     base: str = "packaged:smollm2-135m-instruct"
-    train_turns: int | None = Field(None, ge=1)
-    test_turns: int | None = Field(None, ge=1)
+    train_turns: int | None = Field(default=None, ge=1)
+    test_turns: int | None = Field(default=None, ge=1)
     candidates: Candidates = Candidates()
     reward: Reward = Reward()
     pairs: Pairs = Pairs()
@@ -136,10 +136,10 @@ class RerankerTraining(_Section):
 
     loss: str = "listwise-kl"
     rescale: Literal["min-max", "z-score", "rank", "softmax"] = "z-score"
-    lr: float = Field(1e-4, gt=0)
-    epochs: int = Field(3, ge=1)
-    batch_size: int = Field(4, ge=1)
-    max_length: int = Field(256, ge=16)
+    lr: float = Field(default=1e-4, gt=0)
+    epochs: int = Field(default=3, ge=1)
+    batch_size: int = Field(default=4, ge=1)
+    max_length: int = Field(default=256, ge=16)
 
 
 class RerankerSection(_Section):
@@ -159,10 +159,10 @@ class RerankerSection(_Section):
     enabled: bool = True
     base: str = "packaged:all-minilm-l6-v2"
     first_stage: str = "bm25"
-    train_queries: int | None = Field(None, ge=1)
-    test_queries: int | None = Field(None, ge=1)
-    depth: int = Field(10, ge=2)
-    utilities: list[str] = Field(["information-gain"], min_length=1)
+    train_queries: int | None = Field(default=None, ge=1)
+    test_queries: int | None = Field(default=None, ge=1)
+    depth: int = Field(default=10, ge=2)
+    utilities: list[str] = Field(default=["information-gain"], min_length=1)
     training: RerankerTraining = RerankerTraining()
 
 
@@ -178,8 +178,8 @@ class EvaluationSection(_Section):
 
     rewriter_measures: list[str] = ["MRR@10", "nDCG@10", "R@10"]
     reranker_measures: list[str] = ["MRR@10", "nDCG@10"]
-    udcg_k: int = Field(5, ge=0)
-    answer_k: int = Field(3, ge=0)
+    udcg_k: int = Field(default=5, ge=0)
+    answer_k: int = Field(default=3, ge=0)
 
 
 class Recipe(_Section):
