@@ -14,17 +14,49 @@ from utilitune.records.pairs import read_pairs, write_pairs
 from utilitune.records.passage import Passage
 from utilitune.records.qrels import read_qrels, write_qrels
 from utilitune.records.query import Query, Turn
+from utilitune.records.report import Report
 from utilitune.records.rows import read_rows, write_rows
 from utilitune.records.run import Qrels, Run
 from utilitune.records.share import check_share
 from utilitune.records.split import split_queries
 from utilitune.records.trec import read_run, write_run
-from utilitune.records.validation import Report, validate_folder
+from utilitune.records.validation import validate_folder
 
 __all__ = [
-    "Answer", "Dataset", "Labels", "Passage", "PreferencePair", "Qrels", "Query", "Report", "Run", "Status", "Turn",
-    "UtilityLabel", "check_share", "file_hash", "folder_hash", "iter_corpus", "load_dataset", "manifest", "read_answers",
-    "read_json", "read_labels", "read_pairs", "read_qrels", "read_rows", "read_run", "split_queries", "validate_folder",
-    "write_answers", "write_dataset", "write_json", "write_labels", "write_pairs", "write_qrels", "write_rows",
-    "write_run", "write_text",
-]  # fmt: skip
+    "Answer",
+    "Dataset",
+    "Labels",
+    "Passage",
+    "PreferencePair",
+    "Qrels",
+    "Query",
+    "Report",
+    "Run",
+    "Status",
+    "Turn",
+    "UtilityLabel",
+    "check_share",
+    "file_hash",
+    "folder_hash",
+    "iter_corpus",
+    "load_dataset",
+    "manifest",
+    "read_answers",
+    "read_json",
+    "read_labels",
+    "read_pairs",
+    "read_qrels",
+    "read_rows",
+    "read_run",
+    "split_queries",
+    "validate_folder",
+    "write_answers",
+    "write_dataset",
+    "write_json",
+    "write_labels",
+    "write_pairs",
+    "write_qrels",
+    "write_rows",
+    "write_run",
+    "write_text",
+]

@@ -14,7 +14,8 @@ class Answer:
         passage_ids: Passages in the prompt, in order; empty for a closed-book answer.
         answer: The text, stripped.
         abstained: Whether the text is the abstention string.
-        logprob_mean: Mean log-probability of the answer's tokens (nats), ``None`` when the backend gives none.
+        logprob_mean: Mean log-probability of the answer's tokens (nats), ``None`` when the backend gives
+            none.
     """
 
     query_id: str

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from utilitune.errors import DataError
 from utilitune.records.plain import encode
@@ -22,7 +22,8 @@ def replacing(path: Path | str) -> Iterator[IO[bytes]]:
     Missing parent folders are made. A symbolic link is followed, so that the file behind it is replaced.
 
     Args:
-        path: Where the finished file belongs; ``.gz`` compresses (without a time stamp: same rows, same bytes).
+        path: Where the finished file belongs; ``.gz`` compresses (without a time stamp: same rows, same
+            bytes).
 
     Yields:
         A binary file.
@@ -35,7 +36,7 @@ def replacing(path: Path | str) -> Iterator[IO[bytes]]:
         with scratch.open("xb") as raw:
             if target.suffix == ".gz":
                 with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
-                    yield packed
+                    yield cast("IO[bytes]", packed)
             else:
                 yield raw
             raw.flush()

@@ -19,21 +19,22 @@ from utilitune.records.query_row import query_row
 from utilitune.records.rows import OnBadLine, check_policy, write_rows
 
 # With on_bad_line="skip", these still stop: there is nothing sensible left to go on with.
-NEVER_SKIPPED = ("missing file", "no overlap")
+NEVER_SKIPPED = ("missing file", "empty file", "no overlap")
 
 
 def load_dataset(folder: Path | str, *, on_bad_line: OnBadLine = "error") -> Dataset:
     """Read a BEIR folder; every file may also be gzipped or Parquet.
 
-    Ids become strings (``counts`` says how many were numbers); the same passage or query twice is merged and counted;
-    empty passages and empty turns are kept and counted.
+    Ids become strings (``counts`` says how many were numbers); the same passage or query twice is merged and
+    counted; empty passages and empty turns are kept and counted.
 
     Args:
         folder: Holds ``corpus.jsonl``, ``queries.jsonl`` and, if anything is judged, ``qrels.tsv``, or
             ``qrels/test.tsv``, or other ``qrels/<split>.tsv``, all merged.
-        on_bad_line: ``"error"`` raises when anything is wrong; ``"skip"`` drops bad lines and second records under one
-            id (the first stays), counts them in ``counts`` and warns. Judgements of unknown passages are kept (the
-            retriever cannot find those passages, and metrics should say so); of unknown queries they are dropped.
+        on_bad_line: ``"error"`` raises when anything is wrong; ``"skip"`` drops bad lines and second records
+            under one id (the first stays), counts them in ``counts`` and warns. Judgements of unknown
+            passages are kept (the retriever cannot find those passages, and metrics should say so); of
+            unknown queries they are dropped.
 
     Returns:
         The data set.
@@ -85,10 +86,11 @@ def iter_corpus(folder: Path | str) -> Iterator[Passage]:
 
 
 def write_dataset(folder: Path | str, dataset: Dataset) -> None:
-    """Write a data set as a BEIR folder: ``corpus.jsonl``, ``queries.jsonl`` and, if there are judgements, ``qrels.tsv``.
+    """Write a data set as a BEIR folder: ``corpus.jsonl``, ``queries.jsonl`` and, where judged, ``qrels.tsv``.
 
     Args:
-        folder: Made where it does not exist. An old ``qrels.tsv`` goes away when ``dataset`` has no judgements.
+        folder: Made where it does not exist. An old ``qrels.tsv`` goes away when ``dataset`` has no
+            judgements.
         dataset: The data set.
 
     Raises:
@@ -96,7 +98,12 @@ def write_dataset(folder: Path | str, dataset: Dataset) -> None:
     """
     root = Path(folder)
     root.mkdir(parents=True, exist_ok=True)
-    other = [name for stem in ("corpus", "queries") for end in (".jsonl.gz", ".parquet") if (root / (name := stem + end)).exists()]
+    other = [
+        name
+        for stem in ("corpus", "queries")
+        for end in (".jsonl.gz", ".parquet")
+        if (root / (name := stem + end)).exists()
+    ]
     if other:
         raise DataError(f"{folder}: already holds {', '.join(other)}; write to another folder or remove it")
     write_rows(root / "corpus.jsonl", map(passage_row, dataset.corpus))

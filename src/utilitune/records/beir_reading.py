@@ -35,9 +35,11 @@ class CorpusReader:
                 continue
             if not passage.text.strip():
                 kind = "passages without text" if passage.title.strip() else "empty passages"
-                message = f"passage {passage.id!r} has no text{'' if passage.title.strip() else ' and no title'}; kept"
+                lacks = "no text" if passage.title.strip() else "no text and no title"
+                message = f"passage {passage.id!r} has {lacks}; kept"
                 self.findings.warning(Problem(kind, place(self.path or Path(), line), message))
             yield passage
+        _refuse_empty(self.path, self.seen, self.findings)
 
 
 class QueryReader:
@@ -53,6 +55,12 @@ class QueryReader:
         for line, query in _records(self.path, parse_query, self.findings):
             if self.seen.first(query.id, query, line):
                 yield query
+        _refuse_empty(self.path, self.seen, self.findings)
+
+
+def _refuse_empty(path: Path | None, seen: Seen, findings: Findings) -> None:
+    if path is not None and not seen.ids:
+        findings.error(Problem("empty file", place(path), f"no good row; expected {seen.what}"))
 
 
 def _records(
@@ -74,9 +82,13 @@ class JudgementReader:
     """Judgements of one folder, checked against the ids of corpus and queries."""
 
     def __init__(
-        self, paths: tuple[Path, ...], findings: Findings, passages: Collection[str], queries: Collection[str]
+        self,
+        paths: tuple[Path, ...],
+        findings: Findings,
+        passages: Collection[str] | None,
+        queries: Collection[str] | None,
     ) -> None:
-        """Read ``paths`` into ``findings``; ``passages`` and ``queries`` are the known ids."""
+        """Read ``paths`` into ``findings``; ids are checked against those known, unless ``None``."""
         self.paths, self.findings = paths, findings
         self.passages, self.queries = passages, queries
 
@@ -109,15 +121,18 @@ class JudgementReader:
             message = f"({query_id}, {passage_id}) has grade {grade:g} here and {known:g} in another split"
             self.findings.error(Problem("conflicting judgement", where, message))
 
-    def _known(self, what: str, key: str, ids: Collection[str], where: str) -> bool:
-        if key in ids:
+    def _known(self, what: str, key: str, ids: Collection[str] | None, where: str) -> bool:
+        if ids is None or key in ids:
             return True
         kind = f"judgement of an unknown {what}"
-        self.findings.error(Problem(kind, where, f"there is no {what} {key!r}{self._alike(kind, key, ids)}"))
+        hint = self._alike(kind, key, ids)
+        if not hint and self.findings.error_counts["bad line"]:
+            hint = " (unless a bad line holds it)"
+        self.findings.error(Problem(kind, where, f"there is no {what} {key!r}{hint}"))
         return False
 
     def _alike(self, kind: str, key: str, ids: Collection[str]) -> str:
-        """Return a hint at an id that lost or gained zeros or a decimal point on its way through a spreadsheet."""
+        """Return a hint at an id that lost or gained zeros or ``.0`` on its way through another program."""
         if self.findings.error_counts[kind] >= KEEP:  # not shown anyway, and each look costs a pass over all ids
             return ""
         bare = _bare(key)

@@ -8,8 +8,8 @@ from utilitune.records.problem import RowError
 def split_columns(line: bytes, allowed: tuple[int, ...]) -> list[str]:
     r"""Split a line at tabs when that gives an allowed number of columns, else at ASCII white space.
 
-    Tabs first, so that an id with a space survives; ASCII only, because ``str.split`` also cuts at U+0085 or U+00A0
-    inside an id.
+    Tabs first, so that an id with a space survives; ASCII only, because ``str.split`` also cuts at U+0085 or
+    U+00A0 inside an id.
 
     Args:
         line: One line with or without its line end.

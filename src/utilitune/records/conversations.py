@@ -10,14 +10,18 @@ from dataclasses import replace
 from utilitune.records.query import Query
 
 COUNT = "queries whose conversation was told from the first question"
+ALONE = "queries taken as single, although their ids look like turns of one conversation"
 
 
 def name_conversations(queries: Sequence[Query], counts: Counter[str]) -> list[Query]:
     """Give turns whose ids do not name their conversation one by their first question.
 
-    An id such as ``c9<::>4`` has nothing before a last ``_``. Left alone, turns of one conversation would fall on both
-    sides of a train/test split. Their first question tells them apart; two conversations that open alike become one,
-    which is the safe side.
+    An id such as ``c9<::>4`` has nothing before a last ``_``. Left alone, turns of one conversation would
+    fall on both sides of a train/test split. Their first question tells them apart; two conversations that
+    open alike become one, which is the safe side.
+
+    Where no query has a history and one name covers more than half of them (ids such as ``test_1``,
+    ``test_2``), they are no conversation: each query becomes its own.
 
     Args:
         queries: All queries of a data set.
@@ -26,6 +30,9 @@ def name_conversations(queries: Sequence[Query], counts: Counter[str]) -> list[Q
     Returns:
         The queries in order; those concerned carry ``metadata["conversation"]``.
     """
+    if _one_for_most(queries):
+        counts[ALONE] += len(queries)
+        return [replace(query, metadata={**query.metadata, "conversation": query.id}) for query in queries]
     nameless = {query.first_question for query in queries if query.history and _nameless(query)}
     named = []
     for query in queries:
@@ -35,6 +42,13 @@ def name_conversations(queries: Sequence[Query], counts: Counter[str]) -> list[Q
             counts[COUNT] += 1
         named.append(query)
     return named
+
+
+def _one_for_most(queries: Sequence[Query]) -> bool:
+    """Tell whether ids like ``test_1``, ``test_2`` only look like turns: no history, yet one name for most."""
+    if len(queries) < 2 or any(query.history or "conversation" in query.metadata for query in queries):
+        return False
+    return Counter(query.conversation for query in queries).most_common(1)[0][1] > len(queries) / 2
 
 
 def _nameless(query: Query) -> bool:

@@ -43,7 +43,8 @@ def as_id(value: Any, name: str) -> str:
         The id; ``7`` becomes ``"7"``, ``"007"`` stays.
 
     Raises:
-        RowError: If it is empty, neither string nor whole number, or holds a tab or line end (no run file could).
+        RowError: If it is empty, neither string nor whole number, or holds a tab or line end (no run file
+            could).
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)

@@ -31,7 +31,8 @@ class FolderFiles:
 def find_files(folder: Path | str, findings: Findings) -> FolderFiles:
     """Find the files of a BEIR folder.
 
-    Judgements are ``qrels.tsv`` where it exists; else ``qrels/test.tsv``; else every ``qrels/<split>.tsv``, merged.
+    Judgements are ``qrels.tsv`` where it exists; else ``qrels/test.tsv``; else every ``qrels/<split>.tsv``,
+    merged.
 
     Args:
         folder: The folder.

@@ -30,8 +30,8 @@ def file_hash(path: Path | str) -> str:
 def folder_hash(folder: Path | str) -> str:
     """Return the SHA-256 over the relative names and contents of all files below a folder.
 
-    Hidden files and folders (names that start with a dot) are left out: they are other programs' droppings. Where the
-    folder lies, and times and rights of its files, do not matter.
+    Hidden files and folders (names that start with a dot) are left out: they are other programs' droppings.
+    Where the folder lies, and times and rights of its files, do not matter.
 
     Args:
         folder: The folder.

@@ -46,7 +46,8 @@ def parse_line(line: bytes) -> JsonObject:
         The object.
 
     Raises:
-        RowError: If the line is not UTF-8, not JSON, not an object, repeats a key, or holds a number that is not finite.
+        RowError: If the line is not UTF-8, not JSON, not an object, repeats a key, or holds a number that is
+            not finite.
     """
     try:
         text = line.decode("utf-8")

@@ -17,7 +17,8 @@ class UtilityLabel:
         query_id: The query.
         passage_ids: The passages that the generator saw, in prompt order (one for passage utilities).
         utility: The number; ``None`` unless ``status`` is ``"ok"`` (a missing number is never 0).
-        status: ``ok``; ``failed`` (the backend gave no answer), ``invalid`` (not finite), ``skipped`` (by policy).
+        status: ``ok``; ``failed`` (the backend gave no answer), ``invalid`` (not finite), ``skipped`` (by
+            policy).
         evidence: What the number was computed from (answer text, per-token numbers, flags, reasons).
         label_set: ``"<utility name>@<8 hex digits>"``: the digits hash everything that can change the number
             except the data (utility parameters, prompts, generator identity). The manifest spells it out.

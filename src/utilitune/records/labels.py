@@ -22,8 +22,8 @@ HASH = "labels_sha256"
 
 def manifest_path(path: Path | str) -> Path:
     """Return where the manifest of a label file lies: ``labels.jsonl[.gz]`` → ``labels.manifest.json``."""
-    path = Path(path)
-    return path.with_name(f"{path.name.removesuffix('.gz').removesuffix(path.suffix).partition('.jsonl')[0]}.manifest.json")
+    name = Path(path).name.removesuffix(".gz")
+    return Path(path).with_name(f"{Path(name).stem}.manifest.json")
 
 
 def read_labels(path: Path | str) -> Labels:
@@ -45,7 +45,7 @@ def read_labels(path: Path | str) -> Labels:
     document = read_json(side)
     manifest = document.get("manifest", document) if isinstance(document, dict) else {}
     if manifest.get(HASH) not in (None, file_hash(path)):
-        warn(f"{side} was written with other labels than {path} now holds; its counts and identities may not apply")
+        warn(f"{side} was written with other labels than {path} now holds; its counts may not apply")
     return Labels(rows, manifest)
 
 
@@ -59,7 +59,8 @@ def parse_label(row: Mapping[str, Any]) -> UtilityLabel:
         The label.
 
     Raises:
-        RowError: If a field is missing or of the wrong kind, or ``utility`` and ``status`` contradict each other.
+        RowError: If a field is missing or of the wrong kind, or ``utility`` and ``status`` contradict each
+            other.
     """
     status, utility = text_field(row, "status"), optional_number(row, "utility")
     if status not in get_args(Status):
@@ -82,9 +83,9 @@ def parse_label(row: Mapping[str, Any]) -> UtilityLabel:
 def write_labels(path: Path | str, labels: Labels) -> None:
     """Write labels, then their manifest, each atomically.
 
-    A utility that is not finite becomes a row with status ``invalid`` and no number; numbers in the evidence that are
-    not finite become null. Both are counted in the manifest (``counts``) and warned about: work of hours is not lost
-    over one NaN, and no reader meets one.
+    A utility that is not finite becomes a row with status ``invalid`` and no number; numbers in the evidence
+    that are not finite become null. Both are counted in the manifest (``counts``) and warned about: work of
+    hours is not lost over one NaN, and no reader meets one.
 
     Args:
         path: JSONL, ``.gz`` or Parquet.
@@ -95,7 +96,12 @@ def write_labels(path: Path | str, labels: Labels) -> None:
     for kind, count in odd.items():
         warn(f"{path}: {count} {kind}")
     counts = {**labels.manifest.get("counts", {}), **odd}
-    fields = {**labels.manifest, "rows": len(labels), HASH: file_hash(path), **({"counts": counts} if counts else {})}
+    fields = {
+        **labels.manifest,
+        "rows": len(labels),
+        HASH: file_hash(path),
+        **({"counts": counts} if counts else {}),
+    }
     write_json(manifest_path(path), {"manifest": fields})
 
 

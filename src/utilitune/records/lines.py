@@ -36,7 +36,8 @@ def magic(path: Path | str) -> bytes:
 def iter_lines(path: Path | str) -> Iterator[tuple[int, bytes]]:
     r"""Yield the lines of a file, with their line ends, and their numbers from 1.
 
-    Only LF ends a line: U+2028, U+2029 and U+0085 are legal inside a JSON string, and ``str.splitlines`` cuts there.
+    Only LF ends a line: U+2028, U+2029 and U+0085 are legal inside a JSON string, and ``str.splitlines`` cuts
+    there.
 
     Args:
         path: A text file; compressed or not is told by its first bytes, not by its name.

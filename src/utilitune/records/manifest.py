@@ -12,9 +12,23 @@ from pathlib import Path
 from typing import Any
 
 PACKAGES = (
-    "torch", "transformers", "trl", "peft", "accelerate", "sentence-transformers", "datasets", "faiss-cpu", "bm25s",
-    "rank-bm25", "ir-measures", "numpy", "scipy", "scikit-learn", "pyarrow", "gguf",
-)  # fmt: skip
+    "torch",
+    "transformers",
+    "trl",
+    "peft",
+    "accelerate",
+    "sentence-transformers",
+    "datasets",
+    "faiss-cpu",
+    "bm25s",
+    "rank-bm25",
+    "ir-measures",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "pyarrow",
+    "gguf",
+)
 
 
 def manifest(command: str | None = None, **fields: Any) -> dict[str, Any]:
@@ -55,7 +69,7 @@ def version(package: str) -> str | None:
 
 
 def machine() -> dict[str, Any]:
-    """Return what the numbers may depend on: system, processor, usable cores, accelerator when one is in use."""
+    """Return what numbers may depend on: system, processor, usable cores, accelerator when one is in use."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     facts: dict[str, Any] = {"system": platform.system(), "processor": platform.machine(), "cores": cores}
     torch = sys.modules.get("torch")

@@ -22,8 +22,8 @@ def read_pairs(path: Path | str) -> list[PreferencePair]:
         Pairs in file order.
 
     Raises:
-        DataError: If a row is not as documented, both sides are equal, or the margin is not positive; lists the first
-            ones as file:line.
+        DataError: If a row is not as documented, both sides are equal, or the margin is not positive; lists
+            the first ones as file:line.
     """
     return [pair for _, pair in read_records(path, parse_pair)]
 
@@ -38,7 +38,8 @@ def parse_pair(row: Mapping[str, Any]) -> PreferencePair:
         The pair.
 
     Raises:
-        RowError: If a field is missing or of the wrong kind, both sides are equal, or the margin is not positive.
+        RowError: If a field is missing or of the wrong kind, both sides are equal, or the margin is not
+            positive.
     """
     pair = PreferencePair(
         query_id=id_field(row, "query_id"),
@@ -54,7 +55,7 @@ def parse_pair(row: Mapping[str, Any]) -> PreferencePair:
         raise RowError("'chosen' and 'rejected' are the same; such a pair teaches nothing")
     if not pair.margin > 0:
         raise RowError(
-            f"'chosen_utility' is {pair.chosen_utility:g} and 'rejected_utility' is {pair.rejected_utility:g}; "
+            f"'chosen_utility' is {pair.chosen_utility:g}, 'rejected_utility' {pair.rejected_utility:g}; "
             f"expected the chosen side to be worth more"
         )
     return pair

@@ -12,7 +12,7 @@ from utilitune.records.plain import encode, not_finite
 from utilitune.records.problem import Problem, place
 
 MAGIC = b"PAR1"
-# Columns that Arrow cannot type row by row (free-form objects) are stored as JSON text and marked in the schema.
+# Columns that Arrow cannot type (free-form objects) are stored as JSON text and marked so in the schema.
 JSON_MARK = {b"utilitune": b"json"}
 
 
@@ -36,7 +36,8 @@ def scan_parquet(path: Path | str) -> Iterator[tuple[int, dict[str, Any] | Probl
         with pq.ParquetFile(path) as table:
             marked = [f.name for f in table.schema_arrow if (f.metadata or {}).get(b"utilitune") == b"json"]
             for batch in table.iter_batches():
-                for number, row in enumerate(batch.to_pylist(), start=number + 1):
+                for row in batch.to_pylist():
+                    number += 1
                     for name in marked:
                         row[name] = None if row[name] is None else json.loads(row[name])
                     where = not_finite(row)
@@ -52,8 +53,9 @@ def scan_parquet(path: Path | str) -> Iterator[tuple[int, dict[str, Any] | Probl
 def write_parquet(handle: IO[bytes], rows: Iterable[Mapping[str, Any]], name: str) -> int:
     """Write rows as one Parquet table to an open binary file.
 
-    A column with free-form objects, or with values of several kinds, is stored as JSON text that ``scan_parquet``
-    turns back; lists of objects with equal keys (messages) stay native, so that other tools read them.
+    A column with free-form objects, or with values of several kinds, is stored as JSON text that
+    ``scan_parquet`` turns back; lists of objects with equal keys (messages) stay native, so that other tools
+    read them.
 
     Args:
         handle: Where to.

@@ -16,7 +16,8 @@ def encode(obj: Any, *, place: str, indent: int | None = None) -> str:
     """Return ``obj`` as JSON text, non-ASCII letters unescaped.
 
     Args:
-        obj: Mappings, sequences, strings, numbers, booleans, ``None``, NumPy scalars and arrays, dates, paths.
+        obj: Mappings, sequences, strings, numbers, booleans, ``None``, NumPy scalars and arrays, dates,
+            paths.
         place: Where the text is going, for the error message.
         indent: Spaces a level; one line when ``None``.
 

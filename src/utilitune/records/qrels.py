@@ -24,14 +24,15 @@ def read_qrels(path: Path | str) -> Qrels:
     """Read judgements; grades stay floats, ids stay strings.
 
     Args:
-        path: BEIR ``query-id corpus-id score`` (header optional), TREC ``query 0 passage grade``, plain or gzipped; or
-            Parquet with BEIR's columns.
+        path: BEIR ``query-id corpus-id score`` (header optional), TREC ``query 0 passage grade``, plain or
+            gzipped; or Parquet with BEIR's columns.
 
     Returns:
         Grades by query and passage.
 
     Raises:
-        DataError: If a line is not as documented or two lines grade a pair differently; lists the first as file:line.
+        DataError: If a line is not as documented or two lines grade a pair differently; lists the first as
+            file:line.
     """
     findings = Findings()
     qrels: Qrels = {}
@@ -76,7 +77,12 @@ def _scan_columns(path: Path, findings: Findings) -> Iterator[Judgement]:
             header = not started and len(columns) == 3 and not _is_number(columns[2])
             started = True
             if not header:
-                yield line, as_id(columns[0], "query-id"), as_id(columns[-2], "corpus-id"), _grade(columns[-1])
+                yield (
+                    line,
+                    as_id(columns[0], "query-id"),
+                    as_id(columns[-2], "corpus-id"),
+                    _grade(columns[-1]),
+                )
         except RowError as error:
             message = f"{error} (query-id corpus-id score, or TREC: query 0 passage grade)"
             findings.error(Problem("bad line", place(path, line), message))
@@ -89,6 +95,9 @@ def _scan_table(path: Path, findings: Findings) -> Iterator[Judgement]:
             continue
         try:
             yield line, id_field(row, HEADER[0]), id_field(row, HEADER[1]), number_field(row, HEADER[2])
+            retyped = sum(not isinstance(row[name], str) for name in HEADER[:2])
+            if retyped:
+                findings.counts["judgement ids that were numbers"] += retyped
         except RowError as error:
             findings.error(Problem("bad line", place(path, line), str(error)))
 
@@ -109,7 +118,7 @@ def _grade(text: str) -> float:
 
 
 def write_qrels(path: Path | str, qrels: Qrels) -> None:
-    """Write judgements in BEIR's form, atomically; whole grades without a decimal point, as other tools expect.
+    """Write judgements in BEIR's form, atomically; whole grades without a decimal point, as others expect.
 
     Args:
         path: ``.tsv``, ``.tsv.gz`` or ``.parquet``.

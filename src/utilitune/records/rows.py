@@ -55,7 +55,8 @@ def read_rows(path: Path | str, *, on_bad_line: OnBadLine = "error") -> Iterator
 
     Args:
         path: JSONL, gzipped JSONL or Parquet.
-        on_bad_line: ``"error"`` stops at the first bad line; ``"skip"`` goes on and warns at the end with the number.
+        on_bad_line: ``"error"`` stops at the first bad line; ``"skip"`` goes on and warns at the end with the
+            number.
 
     Yields:
         Line number from 1 (row number in Parquet) and row.
@@ -73,7 +74,7 @@ def read_rows(path: Path | str, *, on_bad_line: OnBadLine = "error") -> Iterator
         else:
             skipped.append(row)
     if skipped:
-        warn(f"{path}: skipped {len(skipped)} bad line{'s' if len(skipped) > 1 else ''}; the first is {skipped[0]}")
+        warn(f"{path}: {len(skipped)} bad line(s) skipped; the first is {skipped[0]}")
 
 
 def read_records(path: Path | str, parse: Callable[[JsonObject], T]) -> Iterator[tuple[int, T]]:

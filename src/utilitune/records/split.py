@@ -9,14 +9,12 @@ from utilitune.progress import warn
 from utilitune.records.query import Query
 
 
-def split_queries(
-    queries: Sequence[Query], *, test: float = 0.3, seed: int = 13
-) -> tuple[list[Query], list[Query]]:
+def split_queries(queries: Sequence[Query], *, test: float = 0.3, seed: int = 13) -> tuple[list[Query], list[Query]]:
     """Split queries into train and test, all turns of a conversation on the same side.
 
-    The side depends on (seed, conversation id) alone, so that adding, removing or reordering rows never moves others,
-    and a training row of today is never a test row of tomorrow. The share of test *conversations* is ``test`` in
-    expectation; with few conversations a side may come out empty, which is warned about.
+    The side depends on (seed, conversation id) alone, so that adding, removing or reordering rows never moves
+    others, and a training row of today is never a test row of tomorrow. The share of test *conversations* is
+    ``test`` in expectation; with few conversations a side may come out empty, which is warned about.
 
     Args:
         queries: Queries in any order.

@@ -18,8 +18,8 @@ from utilitune.records.run import Run
 def read_run(path: Path | str) -> Run:
     """Read a run; gzip is told by content.
 
-    Passages are ordered by score, highest first; ties keep the order of the rank column, then of the lines. A score that
-    is not finite stays as it is, comes last, and is warned about.
+    Passages are ordered by score, highest first; ties keep the order of the rank column, then of the lines. A
+    score that is not finite stays as it is, comes last, and is warned about.
 
     Args:
         path: Six columns a line, separated by white space, or by tabs when an id holds a space.
@@ -28,7 +28,8 @@ def read_run(path: Path | str) -> Run:
         The run, queries in file order. A query that retrieved nothing has no line, so it is absent.
 
     Raises:
-        DataError: If a line is not as documented or a passage comes twice for a query; lists the first ones as file:line.
+        DataError: If a line is not as documented or a passage comes twice for a query; lists the first ones
+            as file:line.
     """
     findings = Findings()
     found: dict[str, dict[str, tuple[float, float, int]]] = {}
@@ -90,5 +91,7 @@ def write_run(path: Path | str, run: Run, tag: str = "utilitune") -> None:
         for row in rows:
             for text in (row[0], row[2], tag):
                 if not text.strip() or any(mark in text for mark in "\t\n\r"):
-                    raise DataError(f"{path}: {text!r} cannot stand in a run file; an id needs text without tabs or line ends")
+                    raise DataError(
+                        f"{path}: {text!r} cannot stand in a run file; expected text without tabs and line ends"
+                    )
             handle.write((separator.join(row) + "\n").encode("utf-8"))
