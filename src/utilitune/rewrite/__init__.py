@@ -1,0 +1,31 @@
+"""From conversational questions to a rewriter that the generator itself has taught."""
+
+from utilitune.rewrite.candidate import Candidate, Candidates, read_candidates, write_candidates
+from utilitune.rewrite.clean import clean_rewrite
+from utilitune.rewrite.dpo import train_dpo
+from utilitune.rewrite.dpo_config import DpoConfig
+from utilitune.rewrite.pairs import NoPairsError, PairSet, build_pairs
+from utilitune.rewrite.reward import reward_candidates
+from utilitune.rewrite.rewriter import Rewrite, Rewriter, rewrite_queries
+from utilitune.rewrite.sample import first_question_query, sample_candidates
+from utilitune.rewrite.training_report import TrainingReport
+
+__all__ = [
+    "Candidate",
+    "Candidates",
+    "DpoConfig",
+    "NoPairsError",
+    "PairSet",
+    "Rewrite",
+    "Rewriter",
+    "TrainingReport",
+    "build_pairs",
+    "clean_rewrite",
+    "first_question_query",
+    "read_candidates",
+    "reward_candidates",
+    "rewrite_queries",
+    "sample_candidates",
+    "train_dpo",
+    "write_candidates",
+]

@@ -1,0 +1,250 @@
+"""Preference pairs: which of a question's candidates to write, which not, and why a question gave none."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, overload
+
+from utilitune.errors import ConfigError, DataError
+from utilitune.records.pair import PreferencePair
+from utilitune.rewrite.candidate import Candidate, by_query
+from utilitune.rewrite.clean import normalise
+from utilitune.rewrite.tokens import ChatTokenizer, load_tokenizer, takes_system, tokenize_pair
+
+REASONS = {
+    "single": "fewer than two candidates",
+    "invalid": "fewer than two candidates with a finite utility",
+    "tie": "best and worst are worth the same",
+    "identical": "best and worst are the same text after normalisation",
+    "identical-tokens": "both sides are the same tokens once cut to max_length",
+    "too-long": "prompt and completion exceed max_length",
+    "below-margin": "the margin is below the least wanted",
+}
+
+
+class NoPairsError(DataError):
+    """No pair is left; ``pair_set`` holds the drop counts."""
+
+    def __init__(self, pair_set: PairSet) -> None:
+        super().__init__(
+            "no preference pair is left, so there is nothing to train on:\n"
+            f"{pair_set.explain()}\n"
+            "Sample more candidates (n, temperature), add retrievers or questions, or lower the margin."
+        )
+        self.pair_set = pair_set
+
+
+@dataclass(frozen=True)
+class PairSet(Sequence[PreferencePair]):
+    """Pairs with what was dropped on the way; a sequence of pairs in order of the questions.
+
+    Attributes:
+        pairs: The pairs.
+        drops: ``{reason: pairs or questions dropped}``; the reasons are the keys of ``REASONS``.
+        questions: Number of questions looked at.
+        margin: Least margin after calibration to ``keep``.
+        invalid_candidates: Candidates without a finite utility.
+    """
+
+    pairs: tuple[PreferencePair, ...]
+    drops: Mapping[str, int]
+    questions: int = 0
+    margin: float = 0.0
+    invalid_candidates: int = 0
+    _by_query: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @overload
+    def __getitem__(self, index: int) -> PreferencePair: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[PreferencePair]: ...
+    def __getitem__(self, index: int | slice) -> PreferencePair | Sequence[PreferencePair]:
+        """Return a pair, or pairs for a slice."""
+        return self.pairs[index]
+
+    def __len__(self) -> int:
+        """Return the number of pairs."""
+        return len(self.pairs)
+
+    def __iter__(self) -> Iterator[PreferencePair]:
+        """Iterate over the pairs."""
+        return iter(self.pairs)
+
+    def dropped(self) -> dict[str, str]:
+        """Return ``{query_id: reason}`` of every question with a drop (the last one, when there are several)."""
+        return dict(self._by_query)
+
+    def explain(self) -> str:
+        """Return the drop table: one line a reason, kept pairs first."""
+        lines = [f"{'questions':<18}{self.questions:>7}", f"{'pairs kept':<18}{len(self.pairs):>7}"]
+        if self.pairs:
+            lines[-1] += f"   margin {min(pair.margin for pair in self.pairs):.4g} or more"
+        for reason, meaning in REASONS.items():
+            if self.drops.get(reason):
+                lines.append(f"{reason:<18}{self.drops[reason]:>7}   {meaning}")
+        if self.invalid_candidates:
+            lines.append(f"({self.invalid_candidates} candidates had no finite utility)")
+        return "\n".join(lines)
+
+
+def build_pairs(
+    candidates: Iterable[Candidate],
+    *,
+    margin: float = 0.0,
+    keep: float = 0.5,
+    pairs_per_query: int = 1,
+    tokenizer: ChatTokenizer | str | None = None,
+    max_length: int = 512,
+) -> PairSet:
+    """Pair each question's best candidate with its worst.
+
+    With ``pairs_per_query`` > 1 the second best meets the second worst, and so on. Pairs whose margin is
+    below ``margin`` go; of the rest, those whose margin is among the best ``keep`` share stay (all that equal
+    the last one).
+
+    Args:
+        candidates: Rewarded candidates of any number of questions.
+        margin: Least ``chosen - rejected`` utility, >= 0; a margin of 0 is always a tie.
+        keep: Share of pairs to keep by margin, in (0, 1].
+        pairs_per_query: Most pairs a question, >= 1.
+        tokenizer: Tokenizer of the rewriter's base, or a model spec to load it from; without one, length and
+            token-level equality are left to ``train_dpo``.
+        max_length: Longest prompt + completion in tokens.
+
+    Returns:
+        The pairs and the drop counts.
+
+    Raises:
+        ConfigError: For an option out of range.
+        NoPairsError: When nothing is left (a ``DataError``), with the drop table. No model has been loaded by
+            then.
+    """
+    if not (0 < keep <= 1 and margin >= 0 and pairs_per_query >= 1 and max_length >= 1):
+        raise ConfigError(
+            f"keep={keep} (expected 0 < keep <= 1), margin={margin} (>= 0), pairs_per_query={pairs_per_query} (>= 1), "
+            f"max_length={max_length} (>= 1): at least one is out of range"
+        )
+    screen = PairScreen.of(load_tokenizer(tokenizer) if isinstance(tokenizer, str) else tokenizer, max_length)
+    drops: Counter[str] = Counter()
+    reasons: dict[str, str] = {}
+    made: list[PreferencePair] = []
+    groups = by_query(candidates)
+    invalid = 0
+
+    def drop(query_id: str, reason: str) -> None:
+        drops[reason] += 1
+        reasons[query_id] = reason
+
+    for query_id, group in groups.items():
+        valid = [row for row in group if row.utility is not None and math.isfinite(row.utility)]
+        invalid += len(group) - len(valid)
+        pairs = _meet(valid, pairs_per_query)
+        if not pairs:
+            drop(query_id, _why_none(group, valid))
+        for best, worst in pairs:
+            pair = _pair(best, worst)
+            reason = screen.reason(pair) or ("below-margin" if pair.margin < margin else None)
+            if reason:
+                drop(query_id, reason)
+            else:
+                made.append(pair)
+
+    threshold = max(margin, _quantile([pair.margin for pair in made], keep))
+    kept = [pair for pair in made if pair.margin >= threshold]
+    for pair in made:
+        if pair.margin < threshold:
+            drop(pair.query_id, "below-margin")
+    result = PairSet(
+        pairs=tuple(kept),
+        drops={reason: drops[reason] for reason in REASONS if drops[reason]},
+        questions=len(groups),
+        margin=threshold,
+        invalid_candidates=invalid,
+        _by_query=reasons,
+    )
+    if not kept:
+        raise NoPairsError(result)
+    return result
+
+
+@dataclass(frozen=True)
+class PairScreen:
+    """The checks that need tokens; none without a tokenizer.
+
+    Attributes:
+        tokenizer: Tokenizer of the base, or ``None``.
+        max_length: Longest prompt + completion in tokens.
+        system: Whether the chat template takes a system message.
+    """
+
+    tokenizer: ChatTokenizer | None
+    max_length: int
+    system: bool = True
+
+    @classmethod
+    def of(cls, tokenizer: ChatTokenizer | None, max_length: int) -> PairScreen:
+        """Make a screen, asking the chat template once whether it takes a system message."""
+        return cls(tokenizer, max_length, tokenizer is None or takes_system(tokenizer))
+
+    def reason(self, pair: PreferencePair) -> str | None:
+        """Return why the pair cannot be trained on, or ``None``."""
+        if normalise(_text(pair.chosen)) == normalise(_text(pair.rejected)):
+            return "identical"
+        if self.tokenizer is None:
+            return None
+        tokens = tokenize_pair(pair, self.tokenizer, system=self.system)
+        if tokens.same_within(self.max_length):
+            return "identical-tokens"
+        return "too-long" if tokens.length > self.max_length else None
+
+
+def _text(messages: Sequence[Mapping[str, Any]]) -> str:
+    return "\n".join(str(message["content"]) for message in messages)
+
+
+def _meet(valid: Sequence[Candidate], most: int) -> list[tuple[Candidate, Candidate]]:
+    """Return best with worst, second best with second worst, ... while the utility differs."""
+    unique: dict[tuple[str, float], Candidate] = {}
+    for row in valid:
+        unique.setdefault((normalise(row.text), _utility(row)), row)
+    # Stable on equal utilities, whatever the order of the file.
+    ranked = sorted(unique.values(), key=lambda row: (-_utility(row), row.text))
+    pairs = zip(ranked[: len(ranked) // 2], ranked[::-1], strict=False)
+    return [(best, worst) for best, worst in pairs if _utility(best) > _utility(worst)][:most]
+
+
+def _why_none(group: Sequence[Candidate], valid: Sequence[Candidate]) -> str:
+    if len(group) < 2:
+        return "single" if len(valid) == len(group) else "invalid"
+    return "invalid" if len(valid) < 2 else "tie"
+
+
+def _utility(row: Candidate) -> float:
+    return row.utility if row.utility is not None else math.nan
+
+
+def _quantile(margins: Sequence[float], keep: float) -> float:
+    """Return the least margin among the best ``keep`` share (at least one)."""
+    if not margins:
+        return 0.0
+    return sorted(margins, reverse=True)[max(1, math.ceil(keep * len(margins))) - 1]
+
+
+def _pair(best: Candidate, worst: Candidate) -> PreferencePair:
+    return PreferencePair(
+        query_id=best.query_id,
+        prompt=best.prompt,
+        chosen=({"role": "assistant", "content": best.text},),
+        rejected=({"role": "assistant", "content": worst.text},),
+        chosen_utility=_utility(best),
+        rejected_utility=_utility(worst),
+        chosen_passages=_passages(best),
+        rejected_passages=_passages(worst),
+    )
+
+
+def _passages(row: Candidate) -> tuple[str, ...]:
+    """Return the passages of all retrievers, each once, in rank order retriever by retriever."""
+    return tuple(dict.fromkeys(one for ids in row.passages.values() for one in ids))

@@ -1,0 +1,200 @@
+"""The reward of a candidate query: what the passages that it retrieves are worth to the generator."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Protocol
+
+from utilitune.errors import ConfigError, DataError
+from utilitune.progress import say
+from utilitune.records.label import UtilityLabel
+from utilitune.records.passage import Passage
+from utilitune.records.query import Query
+from utilitune.records.run import Run
+from utilitune.rewrite.aggregate import AGGREGATES, EMPTY_UTILITY, SCALES, check_names
+from utilitune.rewrite.candidate import Candidate, Candidates
+
+if TYPE_CHECKING:
+    from utilitune.generator.protocol import Generator
+    from utilitune.scoring.protocol import Utility
+
+LabelKey = tuple[str, str, tuple[str, ...]]  # label set, query id, passage ids
+
+
+class TextSearcher(Protocol):
+    """The part of a retriever that the reward needs."""
+
+    def search_texts(self, texts: Mapping[str, str], k: int = 10) -> Run:
+        """Return at most ``k`` passages for each text, by its key."""
+        ...
+
+
+def reward_candidates(
+    candidates: Iterable[Candidate],
+    retrievers: Mapping[str, TextSearcher],
+    queries: Iterable[Query],
+    corpus: Iterable[Passage] | Mapping[str, Passage],
+    utilities: Sequence[str | Mapping[str, Any] | Utility],
+    generator: Generator,
+    *,
+    k: int = 3,
+    store: Path | str | None = None,
+    aggregate: str = "mean",
+    scale: str = "pooled",
+) -> Candidates:
+    """Give every candidate its utility.
+
+    For each retriever, the candidate's text fetches its top ``k`` passages. Each passage is labelled for the
+    *original* conversational question (equal passages once, whichever candidate found them), the labels are
+    aggregated, and the aggregates are put on one scale over the candidates of all questions, per retriever
+    and utility. ``Candidate.utility`` is the mean over retrievers and utilities. With the ``pooled`` scale
+    that is the centred aggregate in units of its typical spread within a question.
+
+    Args:
+        candidates: From ``sample_candidates``; texts of one question should differ.
+        retrievers: Retrievers by name.
+        queries: The conversational questions, with history.
+        corpus: Passages that the retrievers return, or ``{id: passage}``.
+        utilities: Utilities by name, mapping or object; higher must mean better.
+        generator: The model whose gain counts.
+        k: Passages a candidate and retriever.
+        store: Label store file, so that a second run is free.
+        aggregate: ``mean``, ``max``, ``top-1``, ``discounted`` (sum of u / log2(rank + 1)) over
+            single-passage labels, or ``set`` (the ``k`` passages labelled together).
+        scale: ``pooled``, ``z-score`` (per question), ``rank`` (per question, in [-1, 1]) or ``raw``.
+
+    Returns:
+        The candidates with ``utility``, ``passages`` and raw ``parts``. A retrieval without result is worth
+        ``EMPTY_UTILITY`` and counted as ``empty``; a candidate with a part that could not be had has utility
+        ``None`` and is counted as ``unlabelled``.
+
+    Raises:
+        ConfigError: For unknown names, no retriever or utility, or ``k`` < 1.
+        DataError: For a candidate whose question, or a passage whose id, is not there.
+    """
+    check_names(aggregate, scale)
+    if not retrievers or not utilities or k < 1:
+        raise ConfigError(f"{len(retrievers)} retrievers, {len(utilities)} utilities, k={k}: each must be at least 1")
+    rows = list(candidates)
+    asked = {query.id: query for query in queries}
+    passages = dict(corpus) if isinstance(corpus, Mapping) else {passage.id: passage for passage in corpus}
+    missing = sorted({row.query_id for row in rows} - set(asked))
+    if missing:
+        raise DataError(f"{len(missing)} candidates' questions are not among the queries, first {missing[0]!r}")
+
+    texts = {str(number): row.text for number, row in enumerate(rows)}
+    runs = {name: retriever.search_texts(texts, k) for name, retriever in retrievers.items()}
+    found = [{name: _ids(run, str(number), k) for name, run in runs.items()} for number in range(len(rows))]
+    labels = _labels(rows, found, asked, passages, utilities, generator, store, together=aggregate == "set")
+
+    counts: Counter[str] = Counter(
+        candidates=len(rows),
+        empty=sum(not ids for lists in found for ids in lists.values()),
+        unlabelled=0,
+    )
+    parts: list[dict[str, float]] = [{} for _ in rows]
+    for label_set, utility in _utility_names(labels).items():
+        for name in retrievers:
+            for row, lists, part in zip(rows, found, parts, strict=True):
+                value = _aggregate(aggregate, label_set, row.query_id, lists[name], labels)
+                if value is not None:
+                    part[f"{name}/{utility}"] = value
+    made = _combine(rows, parts, scale)
+    counts["unlabelled"] = sum(value is None for value in made)
+    say(
+        f"reward: {len(rows)} candidates, {len(labels)} labels; {counts['empty']} empty retrievals "
+        f"(worth {EMPTY_UTILITY:g}), {counts['unlabelled']} candidates without a utility"
+    )
+    return Candidates(
+        [
+            replace(row, utility=value, passages=lists, parts=part)
+            for row, value, lists, part in zip(rows, made, found, parts, strict=True)
+        ],
+        counts,
+    )
+
+
+def _utility_names(labels: Iterable[LabelKey]) -> dict[str, str]:
+    """Return ``{label set: name to show}``: the utility's name, unless two label sets share it."""
+    sets = list(dict.fromkeys(label_set for label_set, _, _ in labels)) or ["none"]
+    names = Counter(label_set.partition("@")[0] for label_set in sets)
+    return {label_set: name if names[name := label_set.partition("@")[0]] == 1 else label_set for label_set in sets}
+
+
+def _ids(run: Run, key: str, k: int) -> tuple[str, ...]:
+    return tuple(passage_id for passage_id, _ in run.get(key, [])[:k])
+
+
+def _labels(
+    rows: Sequence[Candidate],
+    found: Sequence[Mapping[str, tuple[str, ...]]],
+    asked: Mapping[str, Query],
+    passages: Mapping[str, Passage],
+    utilities: Sequence[str | Mapping[str, Any] | Utility],
+    generator: Generator,
+    store: Path | str | None,
+    *,
+    together: bool,
+) -> dict[LabelKey, float | None]:
+    """Label each distinct (question, passage set) once; ``None`` for labels that failed."""
+    from utilitune.scoring import label_sets
+
+    sets: dict[str, dict[tuple[str, ...], None]] = {}  # by question: its items must stand together
+    for row, lists in zip(rows, found, strict=True):
+        for ids in lists.values():
+            for group in [ids] if together else [(passage_id,) for passage_id in ids]:
+                if group:
+                    sets.setdefault(row.query_id, {})[group] = None
+    wanted = [(query_id, group) for query_id, groups in sets.items() for group in groups]
+    unknown = sorted({passage_id for _, group in wanted for passage_id in group} - set(passages))
+    if unknown:
+        raise DataError(
+            f"{len(unknown)} retrieved passages are not in the corpus, first {unknown[0]!r}; "
+            "build the index from the same corpus"
+        )
+    items = [(asked[query_id], tuple(passages[one] for one in group)) for query_id, group in wanted]
+    made: Iterable[UtilityLabel] = label_sets(items, utilities, generator, store=store) if items else ()
+    return {
+        (label.label_set, label.query_id, label.passage_ids): label.utility if label.status == "ok" else None
+        for label in made
+    }
+
+
+def _aggregate(
+    aggregate: str,
+    label_set: str,
+    query_id: str,
+    ids: tuple[str, ...],
+    labels: Mapping[LabelKey, float | None],
+) -> float | None:
+    """Return a candidate's number for one retriever and utility, ``None`` when any of its labels is missing."""
+    if not ids:
+        return EMPTY_UTILITY
+    groups = [ids] if aggregate == "set" else [(one,) for one in ids]
+    values = [labels.get((label_set, query_id, group)) for group in groups]
+    # The mean of the survivors would be a different quantity from candidate to candidate.
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    if len(known) < len(values):
+        return None
+    return known[0] if aggregate == "set" else AGGREGATES[aggregate](known)
+
+
+def _combine(rows: Sequence[Candidate], parts: Sequence[Mapping[str, float]], scale: str) -> list[float | None]:
+    """Scale each part over all questions and average the parts of each candidate."""
+    names = list(dict.fromkeys(name for part in parts for name in part))
+    whole = [number for number, part in enumerate(parts) if len(part) == len(names)]
+    scaled: dict[int, list[float]] = {number: [] for number in whole}
+    for name in names:
+        groups: dict[str, list[int]] = {}
+        for number in whole:
+            groups.setdefault(rows[number].query_id, []).append(number)
+        values = SCALES[scale]({key: [parts[number][name] for number in group] for key, group in groups.items()})
+        for key, group in groups.items():
+            for number, value in zip(group, values[key], strict=True):
+                scaled[number].append(value)
+    return [fmean(scaled[number]) if scaled.get(number) else None for number in range(len(rows))]
