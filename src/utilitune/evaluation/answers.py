@@ -58,7 +58,7 @@ def answer_questions(
         ThresholdError: If too many questions were refused.
     """
     from utilitune.generator import load_prompt
-    from utilitune.records.share import check_share
+    from utilitune.records import check_share
     from utilitune.scoring import LabelStore
     from utilitune.scoring.responder import Responder
 

@@ -10,20 +10,29 @@ from utilitune.evaluation.table import Cell, Row, Table
 DASH = "–"
 
 
-def render_table(table: Table) -> str:
-    """Return the table as aligned plain text (no colour codes), notes underneath."""
+def render_table(table: Table, width: int = 110) -> str:
+    """Return the table as aligned plain text (no colour codes), notes underneath.
+
+    Args:
+        table: The table.
+        width: Columns of the terminal; a table that is wider is printed measure by measure.
+
+    Returns:
+        Text that ends with a line break.
+    """
     head, lines = _grid(table)
-    widths = [max(_width(line[column]) for line in [head, *lines]) for column in range(len(head))]
-    rule = "  ".join("-" * width for width in widths)
     text = [table.title, ""] if table.title else []
-    text += [_pad(head, widths), rule]
-    previous = None
-    for row, line in zip(table.rows, lines, strict=True):
-        if previous is not None and row.block != previous:
-            text.append(rule)
-        previous = row.block
-        text.append(_pad(line, widths))
-    return "\n".join([*text, *(["", *_footer(table)])]).rstrip() + "\n"
+    whole = _aligned(table, head, lines)
+    if max(map(_width, whole)) <= width:
+        text += whole
+    else:
+        first = len(head) - len(table.columns)
+        for column, measure in enumerate(table.columns, first):
+            text += _aligned(
+                table, [*head[:first], measure], [[*line[:first], line[column]] for line in lines]
+            )
+            text.append("")
+    return "\n".join([*text, *(["", *_footer(table)])]).replace("\n\n\n", "\n\n").rstrip() + "\n"
 
 
 def markdown_table(table: Table) -> str:
@@ -85,6 +94,19 @@ def _grid(table: Table) -> tuple[list[str], list[list[str]]]:
         previous = row.block
         lines.append([*label, row.name, str(n), *(format_cell(cell, n) for cell in own)])
     return head, lines
+
+
+def _aligned(table: Table, head: list[str], lines: list[list[str]]) -> list[str]:
+    widths = [max(_width(line[column]) for line in [head, *lines]) for column in range(len(head))]
+    rule = "  ".join("-" * width for width in widths)
+    text = [_pad(head, widths), rule]
+    previous = None
+    for row, line in zip(table.rows, lines, strict=True):
+        if previous is not None and row.block != previous:
+            text.append(rule)
+        previous = row.block
+        text.append(_pad(line, widths))
+    return text
 
 
 def _footer(table: Table) -> list[str]:

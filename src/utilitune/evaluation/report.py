@@ -13,7 +13,7 @@ from typing import Any
 from utilitune.evaluation.evaluation import coverage
 from utilitune.evaluation.rendering import escape_cell, markdown_table
 from utilitune.evaluation.table import Cell, Table
-from utilitune.records.atomic import write_json, write_text
+from utilitune.records import write_json, write_text
 
 
 def write_report(

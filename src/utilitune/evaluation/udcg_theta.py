@@ -114,7 +114,7 @@ class UdcgTheta:
 
     def save(self, path: Path | str) -> None:
         """Write the weights as JSON."""
-        from utilitune.records.atomic import write_json
+        from utilitune.records import write_json
 
         write_json(Path(path), {"measure": "UDCGtheta", **asdict(self)})
 
