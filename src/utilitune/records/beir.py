@@ -21,6 +21,9 @@ from utilitune.records.rows import OnBadLine, check_policy, write_rows
 # With on_bad_line="skip", these still stop: there is nothing sensible left to go on with.
 NEVER_SKIPPED = ("missing file", "empty file", "no overlap")
 
+# Dropped, such a judgement would make recall look better than it is.
+KEPT = "judgement of an unknown passage"
+
 
 def load_dataset(folder: Path | str, *, on_bad_line: OnBadLine = "error") -> Dataset:
     """Read a BEIR folder; every file may also be gzipped or Parquet.
@@ -55,9 +58,10 @@ def load_dataset(folder: Path | str, *, on_bad_line: OnBadLine = "error") -> Dat
     if on_bad_line == "error" or any(kind in findings.error_counts for kind in NEVER_SKIPPED):
         findings.raise_errors(str(folder), f"Run `utilitune validate {folder}` for all of them and the counts.")
     for kind, count in findings.error_counts.items():
-        findings.counts[f"{kind}: skipped"] += count
+        what = "kept" if kind == KEPT else "skipped"
+        findings.counts[f"{kind}: {what}"] += count
         first = next(problem for problem in findings.errors if problem.kind == kind)
-        warn(f"{folder}: {kind}: {count} skipped; the first is {first}")
+        warn(f"{folder}: {kind}: {count} {what}; the first is {first}")
     findings.counts.update(findings.warning_counts)
     return Dataset(passages, name_conversations(read, findings.counts), qrels, name, dict(findings.counts))
 

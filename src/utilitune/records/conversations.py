@@ -33,11 +33,11 @@ def name_conversations(queries: Sequence[Query], counts: Counter[str]) -> list[Q
     if _one_for_most(queries):
         counts[ALONE] += len(queries)
         return [replace(query, metadata={**query.metadata, "conversation": query.id}) for query in queries]
-    nameless = {query.first_question for query in queries if query.history and _nameless(query)}
+    nameless = {_opening(query) for query in queries if query.history and _nameless(query)}
     named = []
     for query in queries:
-        if query.first_question in nameless and _nameless(query):
-            digest = hashlib.sha256(query.first_question.encode()).hexdigest()[:12]
+        if _opening(query) in nameless and _nameless(query):
+            digest = hashlib.sha256(_opening(query).encode()).hexdigest()[:12]
             query = replace(query, metadata={**query.metadata, "conversation": f"opening-{digest}"})
             counts[COUNT] += 1
         named.append(query)
@@ -49,6 +49,11 @@ def _one_for_most(queries: Sequence[Query]) -> bool:
     if len(queries) < 2 or any(query.history or "conversation" in query.metadata for query in queries):
         return False
     return Counter(query.conversation for query in queries).most_common(1)[0][1] > len(queries) / 2
+
+
+def _opening(query: Query) -> str:
+    """Return the first question, white space evened out: histories are often trimmed where questions are not."""
+    return " ".join(query.first_question.split())
 
 
 def _nameless(query: Query) -> bool:

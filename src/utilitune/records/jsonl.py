@@ -50,7 +50,7 @@ def parse_line(line: bytes) -> JsonObject:
             not finite.
     """
     try:
-        text = line.decode("utf-8")
+        text = line.rstrip(b"\r\n").decode("utf-8")
     except UnicodeDecodeError as error:
         byte = line[error.start]
         raise RowError(f"byte 0x{byte:02x} at column {error.start + 1} is not UTF-8; save the file as UTF-8") from None

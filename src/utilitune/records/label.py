@@ -19,9 +19,9 @@ class UtilityLabel:
         utility: The number; ``None`` unless ``status`` is ``"ok"`` (a missing number is never 0).
         status: ``ok``; ``failed`` (the backend gave no answer), ``invalid`` (not finite), ``skipped`` (by
             policy).
+        label_set: Utility name, ``@``, 8 hex digits. The digits hash everything that can change the number
+            except the data (utility parameters, prompts, generator identity); the manifest spells it out.
         evidence: What the number was computed from (answer text, per-token numbers, flags, reasons).
-        label_set: ``"<utility name>@<8 hex digits>"``: the digits hash everything that can change the number
-            except the data (utility parameters, prompts, generator identity). The manifest spells it out.
     """
 
     query_id: str
