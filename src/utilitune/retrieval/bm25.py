@@ -31,11 +31,23 @@ class Bm25Retriever:
     A passage is a hit when it shares at least one term with the query; nothing else is ever returned, so a query
     without a known term gets an empty list. Equal scores stand in descending order of passage id.
 
+    Args:
+        ids: Passage ids in index order.
+        engine: The index, ``None`` when no passage has a term.
+        engine_name: Its key in ``ENGINES``.
+        settings: Numbers of the formula.
+        tokeniser: How text is split.
+        corpus_sha256: Fingerprint of the corpus.
+        blank_passages: Number of passages without a term.
+
     Attributes:
         corpus_sha256: Fingerprint of the corpus (``corpus_hash``).
         counts: ``blank_passages`` of the corpus; ``queries``, ``queries_without_terms`` and
             ``queries_without_hits`` over all searches so far.
     """
+
+    corpus_sha256: str
+    counts: dict[str, int]
 
     def __init__(
         self,
@@ -177,6 +189,9 @@ class Bm25Retriever:
     def save(self, folder: Path | str) -> None:
         """Write an index folder, replacing an index that is there.
 
+        Args:
+            folder: Where it goes.
+
         Raises:
             ConfigError: When ``folder`` holds something that is not an index.
         """
@@ -194,6 +209,12 @@ class Bm25Retriever:
     @classmethod
     def load(cls, folder: Path | str) -> Self:
         """Read an index folder.
+
+        Args:
+            folder: Index folder.
+
+        Returns:
+            The retriever.
 
         Raises:
             DataError: When the folder is not a BM25 index, is damaged, or its parts do not belong together.

@@ -38,6 +38,10 @@ class Bm25Settings:
     def check(self, known: Sequence[str], engine: str) -> None:
         """Refuse settings outside their range.
 
+        Args:
+            known: Methods of the engine.
+            engine: Its name, for the message.
+
         Raises:
             ConfigError: Naming every setting that is wrong.
         """
@@ -60,9 +64,7 @@ class Bm25Engine(Protocol):
     METHODS: ClassVar[tuple[str, ...]]
 
     @classmethod
-    def build(
-        cls, documents: list[list[int]], vocabulary: dict[str, int], settings: Bm25Settings
-    ) -> Self:
+    def build(cls, documents: list[list[int]], vocabulary: dict[str, int], settings: Bm25Settings) -> Self:
         """Index documents of term ids; at least one term in all."""
         ...
 
@@ -156,7 +158,9 @@ class RankBm25:
 
     METHODS: ClassVar[tuple[str, ...]] = ("okapi", "bm25l", "bm25+")
 
-    def __init__(self, model: Any, documents: list[list[int]], vocabulary: dict[str, int], settings: Bm25Settings):
+    def __init__(
+        self, model: Any, documents: list[list[int]], vocabulary: dict[str, int], settings: Bm25Settings
+    ) -> None:
         self._model = model
         self._documents = documents
         self._vocabulary = vocabulary
@@ -214,4 +218,3 @@ class RankBm25:
 
 
 ENGINES: dict[str, type[Bm25s] | type[RankBm25]] = {"bm25s": Bm25s, "rank-bm25": RankBm25}
-

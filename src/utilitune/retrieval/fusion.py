@@ -37,9 +37,7 @@ def fuse(runs: Sequence[Run], k: int = 60, depth: int | None = None) -> Run:
     return Run({query_id: _fuse_one([run.get(query_id, []) for run in runs], k, depth) for query_id in query_ids})
 
 
-def _fuse_one(
-    rankings: Sequence[Sequence[tuple[str, float]]], k: int, depth: int | None
-) -> list[tuple[str, float]]:
+def _fuse_one(rankings: Sequence[Sequence[tuple[str, float]]], k: int, depth: int | None) -> list[tuple[str, float]]:
     shares: dict[str, list[float]] = {}
     for ranking in rankings:
         # A passage that a run lists twice counts at its better rank.

@@ -30,6 +30,12 @@ class CorpusSeal:
     def passing(self, corpus: Iterable[Passage]) -> Iterator[Passage]:
         """Yield the passages, taking note of them.
 
+        Args:
+            corpus: Passages in index order.
+
+        Yields:
+            Each passage, untouched.
+
         Raises:
             DataError: For an empty corpus or an id that occurs twice.
         """
@@ -51,6 +57,12 @@ class CorpusSeal:
 
 def corpus_hash(corpus: Iterable[Passage]) -> str:
     """Return the SHA-256 that the manifest of an index of ``corpus`` carries, to tell whether an index fits a corpus.
+
+    Args:
+        corpus: Passages in index order.
+
+    Returns:
+        Hex digest over ids, titles and texts.
 
     Raises:
         DataError: For an empty corpus or an id that occurs twice.
@@ -90,7 +102,12 @@ def writing(folder: Path | str, kind: str, ids: Sequence[str], corpus_sha256: st
     try:
         yield fresh
         write_json(fresh / IDS, list(ids))
-        stated = {"format": FORMAT, "format_version": FORMAT_VERSION, "kind": kind, "passages": len(ids)}
+        stated: dict[str, Any] = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "kind": kind,
+            "passages": len(ids),
+        }
         write_json(fresh / MANIFEST, manifest(**stated, corpus_sha256=corpus_sha256, **fields))
         if folder.exists():
             shutil.rmtree(folder)
@@ -134,6 +151,13 @@ def read_manifest(folder: Path | str, kind: str | None = None) -> dict[str, Any]
 def read_ids(folder: Path | str, stated: dict[str, Any]) -> list[str]:
     """Read the passage ids of an index.
 
+    Args:
+        folder: Index folder.
+        stated: Its manifest.
+
+    Returns:
+        Ids in index order.
+
     Raises:
         DataError: When the list is missing, damaged, or not as long as the manifest says.
     """
@@ -150,6 +174,11 @@ def read_ids(folder: Path | str, stated: dict[str, Any]) -> list[str]:
 
 def check_count(what: Path | str, found: int, stated: dict[str, Any]) -> None:
     """Refuse index parts of another size than the manifest says.
+
+    Args:
+        what: Part that was counted.
+        found: Its number of passages.
+        stated: The manifest.
 
     Raises:
         DataError: When the numbers differ.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +28,7 @@ class Ranker:
         self._rank = np.empty(len(self.ids), dtype=np.int64)
         self._rank[sorted(range(len(self.ids)), key=self.ids.__getitem__)] = np.arange(len(self.ids))
 
-    def top(
-        self, positions: NDArray[np.integer], scores: NDArray[np.floating], k: int
-    ) -> list[tuple[str, float]]:
+    def top(self, positions: NDArray[np.int64], scores: NDArray[np.floating[Any]], k: int) -> list[tuple[str, float]]:
         """Return the best ``k`` of some corpus positions.
 
         Args:
@@ -52,19 +51,28 @@ class Ranker:
 def texts_of(queries: Sequence[Query]) -> Mapping[str, str]:
     """Return query texts by id.
 
+    Args:
+        queries: Queries in any number.
+
+    Returns:
+        Texts in the queries' order.
+
     Raises:
         DataError: When two queries share an id.
     """
-    texts = {query.id: query.text for query in queries}
-    if len(texts) != len(queries):
-        seen: set[str] = set()
-        twice = next(query.id for query in queries if query.id in seen or seen.add(query.id))  # type: ignore[func-returns-value]
-        raise DataError(f"query id {twice!r} occurs twice; a run has one ranking an id: make query ids unique")
+    texts: dict[str, str] = {}
+    for query in queries:
+        if query.id in texts:
+            raise DataError(f"query id {query.id!r} occurs twice; a run has one ranking an id: make query ids unique")
+        texts[query.id] = query.text
     return texts
 
 
 def check_k(k: int) -> None:
     """Refuse a ``k`` below 1.
+
+    Args:
+        k: Wanted length of a ranking.
 
     Raises:
         ConfigError: When ``k < 1``.

@@ -7,17 +7,24 @@ import unicodedata
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from utilitune.errors import ConfigError
 from utilitune.retrieval.scripts import UNSPACED, category_ranges, set_body
 
-# Lucene's English list: function words alone. Longer lists hold words that decide a short question ("who", "when").
-ENGLISH = frozenset(
-    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they "
-    "this to was will with".split()
-)
-STOPWORDS: dict[str, frozenset[str]] = {"english": ENGLISH, "none": frozenset()}
+# fmt: off
+LUCENE = frozenset((
+    "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of",
+    "on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to", "was", "will", "with",
+))
+QUESTION_WORDS = frozenset((
+    "what", "who", "whom", "whose", "which", "when", "where", "why", "how", "do", "does", "did",
+))
+# fmt: on
+# Question words match by chance only, and questions are short; "a" stays, as in "vitamin A".
+ENGLISH = (LUCENE | QUESTION_WORDS) - {"a"}
+STOPWORDS: dict[str, frozenset[str]] = {"english": ENGLISH, "lucene": LUCENE, "none": frozenset()}
 
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _POSSESSIVE = re.compile(r"(?<=[^\W_])['\u2019]s(?![^\W_])")
@@ -36,7 +43,8 @@ class Tokeniser:
     vowel points of Arabic and Hebrew are dropped.
 
     Attributes:
-        stopwords: Terms to leave out: a known list (``"english"``, ``"none"``) or the terms themselves.
+        stopwords: Terms to leave out: a known list (``"english"``: Lucene's without "a", and question words;
+            ``"lucene"``; ``"none"``) or the terms themselves.
         pairs: Scripts that become character pairs, out of ``UNSPACED``.
 
     Raises:
@@ -102,7 +110,7 @@ def split(text: str, pairs: Iterable[str] = tuple(UNSPACED)) -> list[str]:
         if len(characters) == 1:
             terms += characters
         else:
-            terms += [first + second for first, second in zip(characters, characters[1:], strict=False)]
+            terms += [first + second for first, second in pairwise(characters)]
     return terms
 
 
