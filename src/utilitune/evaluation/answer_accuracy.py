@@ -10,9 +10,7 @@ from utilitune.records.answer import Answer
 from utilitune.records.query import Query
 
 
-def accuracy(
-    answers: Sequence[Answer], queries: Sequence[Query], measure: str = "contains"
-) -> dict[str, float]:
+def accuracy(answers: Sequence[Answer], queries: Sequence[Query], measure: str = "contains") -> dict[str, float]:
     """Score answers, best over each query's gold answers.
 
     Args:

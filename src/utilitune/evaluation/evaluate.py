@@ -86,9 +86,7 @@ def evaluate(
         counts[system] = _run_counts(run, ranked, qrels, outside)
         if any(measure.kind == "utility" for measure in asked):
             chosen = [measure for measure in asked if measure.kind == "utility"]
-            _score_utility(
-                system, run, table or {}, qrels, chosen, per_query, counts, (gamma, level, unjudged)
-            )
+            _score_utility(system, run, table or {}, qrels, chosen, per_query, counts, (gamma, level, unjudged))
         if only_answered:
             _leave_out_missing(run, per_query[system], counts[system])
     for system, given in (answers or {}).items():
@@ -121,9 +119,7 @@ def _check_data(
     problems = []
     if any(not isinstance(run, Mapping) for run in runs.values()):
         problems.append("runs must map a system name to its run, as in {'bm25': run}")
-    kinds = {
-        kind: [measure.name for measure in asked if measure.kind == kind] for kind in ("utility", "answer")
-    }
+    kinds = {kind: [measure.name for measure in asked if measure.kind == kind] for kind in ("utility", "answer")}
     if kinds["utility"] and utilities is None:
         problems.append(f"{', '.join(kinds['utility'])} needs utilities={{query_id: {{passage_id: u}}}}")
     if kinds["answer"] and answers is None:
@@ -133,9 +129,7 @@ def _check_data(
     if problems:
         raise ConfigError("\n".join(problems))
     if not qrels and any(measure.kind != "answer" for measure in asked):
-        raise DataError(
-            "there are no judgements for these queries; give qrels, or ask for answer measures only"
-        )
+        raise DataError("there are no judgements for these queries; give qrels, or ask for answer measures only")
 
 
 def _ranked(system: str, run: Run, qrels: Qrels) -> RankedRun:

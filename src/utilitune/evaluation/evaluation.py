@@ -140,9 +140,7 @@ class Evaluation:
             At most ``limit`` queries whose value changed.
         """
         first, second = self.values(before, measure), self.values(after, measure)
-        moved = [
-            Change(q, first[q], second[q]) for q in sorted(first) if q in second and first[q] != second[q]
-        ]
+        moved = [Change(q, first[q], second[q]) for q in sorted(first) if q in second and first[q] != second[q]]
         return sorted(moved, key=lambda change: -abs(change.after - change.before))[:limit]
 
     def rows(self, *, block: str = "", systems: Sequence[str] | None = None) -> list[Row]:

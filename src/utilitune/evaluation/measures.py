@@ -30,9 +30,7 @@ class Family:
 
 FAMILIES: dict[str, Family] = {
     "RR": Family("classical", "allowed", "reciprocal rank of the first relevant passage"),
-    "nDCG": Family(
-        "classical", "allowed", "discounted gain (linear gains, log2 discount) over the ideal one"
-    ),
+    "nDCG": Family("classical", "allowed", "discounted gain (linear gains, log2 discount) over the ideal one"),
     "R": Family("classical", "needed", "share of the relevant passages among the first k"),
     "P": Family("classical", "needed", "share of relevant passages among the first k"),
     "Success": Family("classical", "needed", "1 when a relevant passage is among the first k"),

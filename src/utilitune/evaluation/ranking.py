@@ -29,9 +29,7 @@ def ranking(scored: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
     try:
         keyed = [(math.isfinite(score), score if math.isfinite(score) else 0.0, pid) for pid, score in scored]
     except TypeError as error:
-        raise DataError(
-            f"a run holds a score that is not a number ({error}); scores must be floats"
-        ) from error
+        raise DataError(f"a run holds a score that is not a number ({error}); scores must be floats") from error
     keyed.sort(reverse=True)
     best: dict[str, float] = {}
     for finite, score, pid in keyed:

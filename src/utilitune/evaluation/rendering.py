@@ -28,9 +28,7 @@ def render_table(table: Table, width: int = 110) -> str:
     else:
         first = len(head) - len(table.columns)
         for column, measure in enumerate(table.columns, first):
-            text += _aligned(
-                table, [*head[:first], measure], [[*line[:first], line[column]] for line in lines]
-            )
+            text += _aligned(table, [*head[:first], measure], [[*line[:first], line[column]] for line in lines])
             text.append("")
     return "\n".join([*text, *(["", *_footer(table)])]).replace("\n\n\n", "\n\n").rstrip() + "\n"
 
@@ -42,7 +40,7 @@ def markdown_table(table: Table) -> str:
     text.append("| " + " | ".join(map(escape_cell, head)) + " |")
     text.append("|" + "---|" * len(head))
     text += ["| " + " | ".join(map(escape_cell, line)) + " |" for line in lines]
-    return "\n".join([*text, "", *(f"{line}  " for line in _footer(table))]).rstrip() + "\n"
+    return "\n".join([*text, "", *(f"{escape_cell(line)}  " for line in _footer(table))]).rstrip() + "\n"
 
 
 def escape_cell(text: str) -> str:
@@ -111,7 +109,7 @@ def _aligned(table: Table, head: list[str], lines: list[list[str]]) -> list[str]
 
 def _footer(table: Table) -> list[str]:
     compared: list[Row] = [row for row in table.rows if table.compared(row)]
-    legend = "[ ]: 95 % bootstrap interval over queries."
+    legend = "Brackets: 95 % bootstrap interval over queries."
     if compared:
         legend += (
             f" ▶: from {table.before!r}, Δ with its paired 95 % interval, p of the paired randomisation "
@@ -143,6 +141,4 @@ def _width(text: str) -> int:
 
 def _pad(line: Sequence[str], widths: Sequence[int]) -> str:
     flat = [" ".join(text.split()) for text in line]
-    return "  ".join(
-        text + " " * (width - _width(text)) for text, width in zip(flat, widths, strict=True)
-    ).rstrip()
+    return "  ".join(text + " " * (width - _width(text)) for text, width in zip(flat, widths, strict=True)).rstrip()

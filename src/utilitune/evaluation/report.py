@@ -78,9 +78,7 @@ def report_markdown(
     if plain:
         lines = [f"| {escape_cell(str(key))} | {escape_cell(str(value))} |" for key, value in plain.items()]
         parts.append("## What made these numbers\n\n| field | value |\n|---|---|\n" + "\n".join(lines) + "\n")
-        parts.append(
-            "The whole manifest stands in `report.json`, the values of every query in `per_query.csv`.\n"
-        )
+        parts.append("The whole manifest stands in `report.json`, the values of every query in `per_query.csv`.\n")
     return "\n".join(part for part in parts if part)
 
 
@@ -123,9 +121,7 @@ def per_query_csv(tables: Sequence[Table]) -> str:
             held = {measure: row.values[measure] for measure in table.columns if measure in row.values}
             for query_id in dict.fromkeys(query_id for values in held.values() for query_id in values):
                 cells = [held.get(measure, {}).get(query_id) for measure in measures]
-                texts = [
-                    "" if cell is None or not math.isfinite(cell) else repr(float(cell)) for cell in cells
-                ]
+                texts = ["" if cell is None or not math.isfinite(cell) else repr(float(cell)) for cell in cells]
                 writer.writerow([table.title, row.block, row.name, query_id, *texts])
     return out.getvalue()
 
@@ -147,9 +143,7 @@ def _table_json(table: Table) -> dict[str, Any]:
                 "block": row.block,
                 "name": row.name,
                 "counts": dict(row.counts),
-                "cells": {
-                    measure: found(cells.get((row.block, row.name, measure))) for measure in table.columns
-                },
+                "cells": {measure: found(cells.get((row.block, row.name, measure))) for measure in table.columns},
             }
             for row in table.rows
         ],
@@ -163,17 +157,13 @@ def _scored(tables: Sequence[Table]) -> str:
             if not row.counts:
                 continue
             spoken = {"scored", "answered", "missing", "empty", "unjudged", "retrieved passages"}
-            rest = "; ".join(
-                f"{kind}: {count}" for kind, count in row.counts.items() if count and kind not in spoken
-            )
+            rest = "; ".join(f"{kind}: {count}" for kind, count in row.counts.items() if count and kind not in spoken)
             queries = coverage(row.counts) if "scored" in row.counts else ""
             where = " · ".join(part for part in (table.title, row.block, row.name) if part)
             lines.append(f"| {escape_cell(where)} | {escape_cell(queries)} | {escape_cell(rest)} |")
     if not lines:
         return ""
-    return (
-        "## What was scored\n\n| system | queries | beside that |\n|---|---|---|\n" + "\n".join(lines) + "\n"
-    )
+    return "## What was scored\n\n| system | queries | beside that |\n|---|---|---|\n" + "\n".join(lines) + "\n"
 
 
 def _counts(counts: Mapping[str, Mapping[str, int]]) -> str:

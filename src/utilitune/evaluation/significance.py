@@ -94,9 +94,7 @@ def significance(
     )
 
 
-def randomisation_p(
-    differences: Sequence[float] | Floats, *, resamples: int = RESAMPLES, seed: int = SEED
-) -> float:
+def randomisation_p(differences: Sequence[float] | Floats, *, resamples: int = RESAMPLES, seed: int = SEED) -> float:
     """Return the two-sided p of the paired randomisation (sign-flip) test.
 
     Under the null hypothesis the two systems are interchangeable on each query, so each difference keeps or
@@ -158,9 +156,7 @@ def bootstrap_interval(
         ConfigError: If ``confidence`` is not in (0, 1) or ``resamples`` is below 1.
     """
     if not 0 < confidence < 1 or resamples < 1:
-        raise ConfigError(
-            f"confidence {confidence} must lie in (0, 1) and resamples {resamples} must be at least 1"
-        )
+        raise ConfigError(f"confidence {confidence} must lie in (0, 1) and resamples {resamples} must be at least 1")
     data = np.asarray(values, dtype=np.float64)
     if len(data) < 2:
         return None
@@ -169,9 +165,7 @@ def bootstrap_interval(
     done = 0
     while done < resamples:
         rows = min(resamples - done, max(1, _CELLS_AT_ONCE // len(data)))
-        means[done : done + rows] = data[
-            generator.integers(0, len(data), (rows, len(data)), dtype=np.int32)
-        ].mean(1)
+        means[done : done + rows] = data[generator.integers(0, len(data), (rows, len(data)), dtype=np.int32)].mean(1)
         done += rows
     tail = (1 - confidence) / 2
     low, high = np.quantile(means, [tail, 1 - tail])
@@ -213,9 +207,7 @@ def _paired(
     else:
         first, second = list(a), list(b)  # type: ignore[arg-type]
         if len(first) != len(second):
-            raise DataError(
-                f"{len(first)} values against {len(second)}; a paired test needs the same queries"
-            )
+            raise DataError(f"{len(first)} values against {len(second)}; a paired test needs the same queries")
     pair = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if not all(math.isfinite(value) for array in pair for value in array):
         raise DataError("a value is not finite; a missing query counts 0, never NaN")

@@ -97,9 +97,7 @@ class Table:
             for measure in self.columns:
                 values = row.values.get(measure)
                 if values:
-                    cells[row.block, row.name, measure] = self._cell(
-                        values, base.values.get(measure) if base else None
-                    )
+                    cells[row.block, row.name, measure] = self._cell(values, base.values.get(measure) if base else None)
         family = [key for key, cell in cells.items() if cell.change is not None]
         corrected = holm([change.p for key in family if (change := cells[key].change) is not None])
         for key, p in zip(family, corrected, strict=True):
@@ -122,15 +120,12 @@ class Table:
     def _check(self) -> None:
         pairs = [(row.block, row.name) for row in self.rows]
         problems = [
-            f"row {n!r} stands twice in block {b!r}"
-            for b, n in sorted({p for p in pairs if pairs.count(p) > 1})
+            f"row {n!r} stands twice in block {b!r}" for b, n in sorted({p for p in pairs if pairs.count(p) > 1})
         ]
         names = {row.name for row in self.rows}
         wanted = ([self.before] if self.before is not None else []) + list(self.after)
         problems += [
-            f"no row is named {name!r}; rows: {', '.join(sorted(names))}"
-            for name in wanted
-            if name not in names
+            f"no row is named {name!r}; rows: {', '.join(sorted(names))}" for name in wanted if name not in names
         ]
         if problems:
             raise ConfigError(f"table {self.title!r}: " + "; ".join(problems))

@@ -41,9 +41,7 @@ def udcg(
         ValueError: If the two lists differ in length.
     """
     if len(utilities) != len(relevant):
-        raise ValueError(
-            f"{len(utilities)} utilities but {len(relevant)} relevance labels; give one of each a passage"
-        )
+        raise ValueError(f"{len(utilities)} utilities but {len(relevant)} relevance labels; give one of each a passage")
     if not utilities:
         return 0.0
     total = math.fsum(

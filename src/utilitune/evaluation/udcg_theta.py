@@ -139,9 +139,7 @@ class UdcgTheta:
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(f"{path}: not a file that UdcgTheta.save wrote ({error!r})") from error
         if len(alpha) != len(beta) or not alpha:
-            raise DataError(
-                f"{path}: {len(alpha)} relevant and {len(beta)} irrelevant weights; expected k of each"
-            )
+            raise DataError(f"{path}: {len(alpha)} relevant and {len(beta)} irrelevant weights; expected k of each")
         return fitted
 
 
@@ -162,9 +160,7 @@ def features(utilities: Utilities, relevant: Relevant, k: int) -> list[float]:
     if len(utilities) != len(relevant):
         raise DataError(f"{len(utilities)} utilities but {len(relevant)} labels; give one of each a passage")
     if len(utilities) > k:
-        raise DataError(
-            f"a list of {len(utilities)} passages, but UDCGθ has {k} positions; cut the list or fit again"
-        )
+        raise DataError(f"a list of {len(utilities)} passages, but UDCGθ has {k} positions; cut the list or fit again")
     row = [0.0] * (2 * k)
     for rank, (u, label) in enumerate(zip(utilities, relevant, strict=True)):
         if u is None or label is None or not math.isfinite(u) or not math.isfinite(label):
