@@ -47,7 +47,10 @@ def pooled(groups: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
     # A query with one candidate has no spread; it would only water the unit down.
     spread = [value for values in centred.values() if len(values) > 1 for value in values]
     unit = math.sqrt(fmean(value * value for value in spread)) if spread else 0.0
-    return {key: [value / unit if unit > 0 else 0.0 for value in values] for key, values in centred.items()}
+    # Centring equal values leaves rounding errors, which must not become the unit.
+    if unit <= 1e-12 * max((abs(value) for values in groups.values() for value in values), default=0.0):
+        return {key: [0.0] * len(values) for key, values in groups.items()}
+    return {key: [value / unit for value in values] for key, values in centred.items()}
 
 
 def z_score(groups: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:

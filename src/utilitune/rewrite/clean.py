@@ -8,7 +8,7 @@ import unicodedata
 MAX_CHARACTERS = 300
 MAX_WORDS = 48
 
-_FENCE = re.compile(r"^\s*```[^\n]*$", re.MULTILINE)
+_FENCE = re.compile(r"```[\w-]*[ \t]*$|```", re.MULTILINE)
 _TAG = re.compile(r"<\|[^|<>]*\|>|</?s>|</?(?:query|rewrite|question|answer)>", re.IGNORECASE)
 # A label in front of the query: "Rewritten question:", "Here is the stand-alone search query:", "Query -".
 _LABEL = re.compile(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import resource
 import sys
 import time
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -92,7 +94,7 @@ def train_dpo(
 
     log = log_rows(trainer.state.log_history)
     report = TrainingReport(
-        folder=out.name,
+        folder=str(out),
         base=reference_name,
         reference="base",
         pairs=len(kept),
@@ -108,7 +110,8 @@ def train_dpo(
         reading=reading(log, config.beta),
         log=log,
     )
-    write_json(out / "training.json", report.as_dict())
+    # The file travels with the adapter, so it does not say where it once was.
+    write_json(out / "training.json", {**report.as_dict(), "folder": "."})
     _card(reference_name, kind, config, report, inputs).write(out)
     say(f"training: {steps} steps, {report.seconds_per_step:.2f} s each; {report.reading}")
     return report
@@ -175,9 +178,9 @@ def _trainer(
         train_dataset=Dataset.from_list(rows),
         processing_class=tokenizer,
         peft_config=LoraConfig(
-            r=config.rank,
-            lora_alpha=config.alpha,
-            lora_dropout=config.dropout,
+            r=config.lora_r,
+            lora_alpha=config.lora_alpha,
+            lora_dropout=config.lora_dropout,
             target_modules="all-linear",
             task_type="CAUSAL_LM",
         ),
@@ -189,7 +192,7 @@ def total_steps(pairs: int, config: DpoConfig) -> int:
     if config.max_steps > 0:
         return config.max_steps
     batches = -(-pairs // config.batch_size)
-    return max(1, int(-(-batches // config.gradient_accumulation) * config.epochs))
+    return max(1, math.ceil(-(-batches // config.gradient_accumulation) * config.epochs))
 
 
 def _train(trainer: Any, start: Path | None, config: DpoConfig, pairs: int) -> tuple[int, float, int]:
@@ -244,7 +247,10 @@ def _quiet_libraries() -> Iterator[None]:
     datasets.disable_progress_bars()
     datasets.disable_caching()
     try:
-        yield
+        with warnings.catch_warnings():
+            # Deprecations between TRL and transformers are theirs to sort out, not the user's.
+            warnings.simplefilter("ignore", FutureWarning)
+            yield
     finally:
         if before is None:
             os.environ.pop("TQDM_DISABLE", None)

@@ -12,14 +12,14 @@ class DpoConfig(BaseModel):
 
     Attributes:
         beta: Strength of the pull towards the reference, > 0.
-        learning_rate: Peak learning rate of AdamW.
+        lr: Peak learning rate of AdamW.
         epochs: Passes over the pairs; ``max_steps`` >= 1 overrides it.
         max_steps: Optimiser steps, -1 for ``epochs``.
         batch_size: Pairs a forward pass; two sequences each.
         gradient_accumulation: Forward passes an optimiser step.
-        rank: LoRA rank.
-        alpha: LoRA scale; the update is multiplied by ``alpha / rank``.
-        dropout: LoRA dropout in [0, 1).
+        lora_r: LoRA rank.
+        lora_alpha: LoRA scale; the update is multiplied by ``lora_alpha / lora_r``.
+        lora_dropout: LoRA dropout in [0, 1).
         max_length: Longest prompt + completion in tokens; longer pairs are dropped and counted, never cut.
         max_dropped: Share of pairs that may be dropped before training refuses to go on.
         warmup: Share of steps over which the learning rate rises.
@@ -35,14 +35,14 @@ class DpoConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     beta: float = Field(default=0.1, gt=0)
-    learning_rate: float = Field(default=1e-4, gt=0)
+    lr: float = Field(default=1e-4, gt=0)
     epochs: float = Field(default=2.0, gt=0)
     max_steps: int = Field(default=-1, ge=-1)
     batch_size: int = Field(default=4, ge=1)
     gradient_accumulation: int = Field(default=1, ge=1)
-    rank: int = Field(default=16, ge=1)
-    alpha: int = Field(default=32, ge=1)
-    dropout: float = Field(default=0.0, ge=0, lt=1)
+    lora_r: int = Field(default=16, ge=1)
+    lora_alpha: int = Field(default=32, ge=1)
+    lora_dropout: float = Field(default=0.0, ge=0, lt=1)
     max_length: int = Field(default=512, ge=8)
     max_dropped: float = Field(default=0.5, ge=0, le=1)
     warmup: float = Field(default=0.1, ge=0, lt=1)

@@ -80,7 +80,7 @@ class CheckedDPOTrainer(DPOTrainer):  # type: ignore[misc]
             names = ", ".join(self.query_ids[index] for index in indices)
             raise DataError(
                 f"the loss is {loss} at step {self.state.global_step + 1}, in the batch of the questions {names}; "
-                "look at these pairs, or lower learning_rate"
+                "look at these pairs, or lower lr"
             )
         if self.first_loss is None and self.state.global_step == 0:
             self.first_loss = loss

@@ -195,6 +195,8 @@ class PairScreen:
         if self.tokenizer is None:
             return None
         tokens = tokenize_pair(pair, self.tokenizer, system=self.system)
+        if len(tokens.prompt) >= self.max_length:
+            return "too-long"
         if tokens.same_within(self.max_length):
             return "identical-tokens"
         return "too-long" if tokens.length > self.max_length else None

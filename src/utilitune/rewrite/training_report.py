@@ -26,7 +26,7 @@ class TrainingReport:
     """Contents of ``training.json``.
 
     Attributes:
-        folder: Where the adapter is.
+        folder: Where the adapter is, as given.
         base: Portable base reference.
         reference: What the policy was compared with.
         pairs: Pairs trained on.
@@ -62,6 +62,10 @@ class TrainingReport:
     def as_dict(self) -> dict[str, Any]:
         """Return JSON-ready values."""
         return asdict(self)
+
+    def counts(self) -> dict[str, int]:
+        """Return pairs, steps and drops by reason, for a stage's manifest."""
+        return {"pairs": self.pairs, "steps": self.steps, **{f"dropped_{key}": n for key, n in self.drops.items()}}
 
     @property
     def path(self) -> Path:
@@ -112,7 +116,7 @@ def reading(rows: Sequence[Mapping[str, float]], beta: float) -> str:
         return f"{summary}; {len(rows)} steps are too few to read"
     if abs(margin) < 0.1 * beta:
         return (
-            f"{summary}; margin flat (under {0.1 * beta:g}): nothing learnt, raise learning_rate or the pairs' margin"
+            f"{summary}; margin flat (under {0.1 * beta:g}): nothing learnt, raise lr or the pairs' margin"
         )
     if margin < 0:
         return f"{summary}; the rejected side is winning: check which side is which, and the labels"
@@ -121,6 +125,6 @@ def reading(rows: Sequence[Mapping[str, float]], beta: float) -> str:
     if all(change < -2.0 for change in drift.values()):
         return (
             f"{summary}; both sides became less likely ({drift['logp_chosen']:+.1f}, {drift['logp_rejected']:+.1f} "
-            "nats): the margin comes from unlearning, raise beta or lower learning_rate"
+            "nats): the margin comes from unlearning, raise beta or lower lr"
         )
     return f"{summary}; the chosen side is pulling ahead"

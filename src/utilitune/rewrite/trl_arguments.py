@@ -42,7 +42,7 @@ def dpo_arguments(config: DpoConfig, checkpoints: Path, *, steps: int, gpu: bool
         "output_dir": str(checkpoints),
         "beta": config.beta,
         "loss_type": ["sigmoid"],
-        "learning_rate": config.learning_rate,
+        "learning_rate": config.lr,
         "num_train_epochs": config.epochs,
         "max_steps": config.max_steps,
         "per_device_train_batch_size": config.batch_size,

@@ -1,0 +1,183 @@
+import math
+import statistics
+
+import pytest
+
+from utilitune.errors import ConfigError, DataError
+from utilitune.rewrite.aggregate import AGGREGATES, SCALES, discounted, pooled
+
+
+def test_aggregates_by_hand():
+    values = [1.0, 4.0, 2.0]
+    assert AGGREGATES["mean"](values) == pytest.approx(7 / 3)
+    assert AGGREGATES["max"](values) == 4.0
+    assert AGGREGATES["top-1"](values) == 1.0
+    # 1/log2(2) + 4/log2(3) + 2/log2(4)
+    assert discounted(values) == pytest.approx(1 + 4 / math.log2(3) + 1)
+
+
+def test_pooled_scale_by_hand():
+    # centred: -1 1 | -3 3; root mean square sqrt((1+1+9+9)/4) = sqrt 5
+    scaled = pooled({"a": [0.0, 2.0], "b": [10.0, 16.0]})
+    assert scaled["a"] == pytest.approx([-1 / math.sqrt(5), 1 / math.sqrt(5)])
+    assert scaled["b"] == pytest.approx([-3 / math.sqrt(5), 3 / math.sqrt(5)])
+    # A lone candidate neither gets a value nor changes the unit.
+    assert pooled({"a": [0.0, 2.0], "b": [10.0, 16.0], "c": [99.0]}) == {**scaled, "c": [0.0]}
+
+
+def test_pooled_scale_is_free_of_unit_and_offset():
+    groups = {"a": [0.3, 0.1, 0.9], "b": [5.0, 5.5]}
+    moved = {key: [1000 * value - 7 for value in values] for key, values in groups.items()}
+    for key, values in pooled(groups).items():
+        assert pooled(moved)[key] == pytest.approx(values)
+
+
+def test_pooled_keeps_small_differences_small_and_z_score_does_not():
+    groups = {"noise": [0.0, 1e-6], "signal": [0.0, 1.0]}
+    spread = {name: {k: max(v) - min(v) for k, v in scale(groups).items()} for name, scale in SCALES.items()}
+    assert spread["pooled"]["noise"] == pytest.approx(1e-6 * spread["pooled"]["signal"])
+    assert spread["z-score"]["noise"] == pytest.approx(spread["z-score"]["signal"]) == pytest.approx(2.0)
+
+
+def test_z_score_agrees_with_statistics():
+    values = [0.2, 0.9, -3.0, 4.0]
+    mean, deviation = statistics.fmean(values), statistics.pstdev(values)
+    assert SCALES["z-score"]({"q": values})["q"] == pytest.approx([(v - mean) / deviation for v in values])
+
+
+def test_rank_scale_and_ties():
+    assert SCALES["rank"]({"q": [5.0, 1.0, 3.0]})["q"] == [1.0, -1.0, 0.0]
+    assert SCALES["rank"]({"q": [2.0, 2.0, 0.0]})["q"] == [0.5, 0.5, -1.0]
+    assert SCALES["rank"]({"q": [2.0]})["q"] == [0.0]
+
+
+@pytest.mark.parametrize("scale", [name for name in SCALES if name != "raw"])
+def test_equal_values_scale_to_zero(scale):
+    assert SCALES[scale]({"q": [0.7, 0.7, 0.7]})["q"] == pytest.approx([0.0, 0.0, 0.0])
+
+
+class Shelf:
+    """A retriever that finds passages by the first word of the text."""
+
+    def __init__(self, found):
+        self.found = found
+
+    def search_texts(self, texts, k=10):
+        from utilitune.records import Run
+
+        return Run(
+            {
+                key: [(one, 1.0 / (rank + 1)) for rank, one in enumerate(self.found.get(text.split()[0], []))][:k]
+                for key, text in texts.items()
+            }
+        )
+
+
+@pytest.fixture
+def labels(monkeypatch):
+    """Stand in for the labelling loop: utility of a set = sum of what each passage is worth to each question."""
+    import utilitune.scoring
+    from utilitune.records import UtilityLabel
+
+    worth, asked = {}, []
+
+    def label_sets(items, utilities, generator, *, store=None):
+        rows = []
+        for query, passages in items:
+            asked.append((query, tuple(p.id for p in passages)))
+            for utility in utilities:
+                value = sum(worth[query.id, p.id] for p in passages)
+                status = "ok" if math.isfinite(value) else "invalid"
+                rows.append(
+                    UtilityLabel(
+                        query.id,
+                        tuple(p.id for p in passages),
+                        value * (10 if utility == "drop" else 1) if status == "ok" else None,
+                        status,
+                        f"{utility}@0000",
+                    )
+                )
+        return rows
+
+    monkeypatch.setattr(utilitune.scoring, "label_sets", label_sets, raising=False)
+    return worth, asked
+
+
+def make(labels_fixture, **options):
+    from utilitune.records import Passage, Query, Turn
+    from utilitune.rewrite import Candidate, reward_candidates
+
+    worth, _ = labels_fixture
+    worth.update({("q", "p1"): 1.0, ("q", "p2"): 3.0, ("q", "p3"): 0.0, ("q", "bad"): math.nan})
+    candidates = [Candidate("q", text, "sample") for text in options.pop("texts", ["one", "two", "none"])]
+    bm25 = Shelf({"one": ["p1", "p2"], "two": ["p3"], "broken": ["p1", "bad"]})
+    dense = Shelf({"one": ["p2"], "two": ["p2", "p1"], "broken": ["p2"]})
+    defaults = {"retrievers": {"bm25": bm25, "dense": dense}, "utilities": ["gain"], "k": 2}
+    corpus = [Passage(one, f"text {one}") for one in ("p1", "p2", "p3", "bad")]
+    query = Query("q", "and she?", history=(Turn("user", "who is mira"),))
+    return reward_candidates(
+        candidates, queries=[query], corpus=corpus, generator=None, **{**defaults, **options}
+    )
+
+
+def test_parts_by_hand_and_empty_retrieval_is_worth_nothing(labels):
+    rows = make(labels, aggregate="mean", scale="raw")
+    assert rows[0].parts == {"bm25/gain": 2.0, "dense/gain": 3.0}
+    assert rows[1].parts == {"bm25/gain": 0.0, "dense/gain": 2.0}
+    assert rows[2].parts == {"bm25/gain": 0.0, "dense/gain": 0.0}
+    assert [row.utility for row in rows] == [2.5, 1.0, 0.0]
+    assert rows.counts["empty"] == 2
+    assert rows[0].passages == {"bm25": ("p1", "p2"), "dense": ("p2",)}
+
+
+def test_labels_are_for_the_conversational_question_and_asked_once(labels):
+    make(labels)
+    _, asked = labels
+    assert len(asked) == len(set(asked)) == 3
+    assert all(query.text == "and she?" and query.history for query, _ in asked)
+
+
+def test_set_aggregate_labels_the_passages_together(labels):
+    rows = make(labels, aggregate="set", scale="raw")
+    assert rows[0].parts["bm25/gain"] == 4.0
+    assert ("p1", "p2") in {ids for _, ids in labels[1]}
+
+
+def test_utilities_of_different_unit_count_alike(labels):
+    gain = [row.utility for row in make(labels, utilities=["gain"])]
+    both = [row.utility for row in make(labels, utilities=["gain", "drop"])]
+    assert both == pytest.approx(gain)
+    assert gain[0] > gain[1] > gain[2]
+
+
+def test_a_failed_label_leaves_no_utility(labels):
+    rows = make(labels, texts=["one", "two", "broken"])
+    assert rows[2].utility is None
+    assert rows.counts["unlabelled"] == 1
+    assert rows[0].utility is not None
+
+
+def test_k_cuts_the_passages(labels):
+    rows = make(labels, k=1, scale="raw", retrievers={"bm25": Shelf({"one": ["p1", "p2"]})})
+    assert rows[0].passages == {"bm25": ("p1",)}
+    assert rows[0].utility == 1.0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"aggregate": "median"}, "median.*mean, max, top-1, discounted, set"),
+        ({"scale": "log"}, "log.*pooled"),
+        ({"k": 0}, "k=0"),
+        ({"retrievers": {}}, "0 retrievers"),
+        ({"utilities": []}, "0 utilities"),
+    ],
+)
+def test_wrong_options(labels, options, message):
+    with pytest.raises(ConfigError, match=message):
+        make(labels, **options)
+
+
+def test_passages_from_another_corpus_are_refused(labels):
+    with pytest.raises(DataError, match="not in the corpus, first 'p9'"):
+        make(labels, retrievers={"bm25": Shelf({"one": ["p9"]})})
