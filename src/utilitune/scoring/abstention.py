@@ -14,18 +14,20 @@ from utilitune.scoring.contexts import Template, spelled, template
 from utilitune.scoring.evidence import evidence
 from utilitune.scoring.protocol import Force, Request, Responses, Value
 
-ABSTENTION = "NO-RESPONSE"
+# A chat template ends right before the answer's first letter, a plain prompt ("Answer:") before a space. Which of the
+# two a generator reads is its own affair, so both spellings are asked for and the likelier one is the answer's.
+SPELLINGS = ("NO-RESPONSE", " NO-RESPONSE")
 SURFACE_FORMS = ("NO-RESPONSE", " NO-RESPONSE", "No-Response", " No-Response", "NO RESPONSE", " NO RESPONSE")
 
 
 def first_token(forms: Sequence[Continuation]) -> float:
-    """``P(first token)`` of the one form."""
-    return exp(forms[0].logprobs[0])
+    """``P(first token)`` of the likelier form."""
+    return max(exp(form.logprobs[0]) for form in forms)
 
 
 def sequence(forms: Sequence[Continuation]) -> float:
-    """``P(whole form)`` of the one form."""
-    return exp(fsum(forms[0].logprobs))
+    """``P(whole form)`` of the likelier form."""
+    return max(exp(fsum(form.logprobs)) for form in forms)
 
 
 def mass(forms: Sequence[Continuation]) -> float:
@@ -49,8 +51,8 @@ class Abstention:
     """``u = 1 - P(abstain | q, D)`` at the first answer position (UDCG, arXiv 2510.21440).
 
     Readings of P: ``first-token`` (the reference's): probability of the first token of "NO-RESPONSE";
-    ``sequence``: probability of all its tokens; ``mass``: sum of the sequence probabilities of several
-    spellings.
+    ``sequence``: probability of all its tokens; ``mass``: sum of the sequence probabilities of several spellings.
+    The first two take the likelier of the spellings with and without a leading space.
     Range: ``[0, 1]``.
     Needs: no gold answers, no entropies. A model that never abstains makes u about 1 everywhere; labelling
     warns.
@@ -73,7 +75,7 @@ class Abstention:
             raise ConfigError(f"abstention has no reading named {reading!r}; known: {', '.join(READINGS)}")
         self.reading = reading
         self.template = template(prompt)
-        self.forms = SURFACE_FORMS if reading == "mass" else (ABSTENTION,)
+        self.forms = SURFACE_FORMS if reading == "mass" else SPELLINGS
 
     @property
     def name(self) -> str:
@@ -95,9 +97,7 @@ class Abstention:
 
     def requests(self, query: Query, passages: Sequence[Passage]) -> Mapping[str, Request]:
         """Ask for the abstention strings after the prompt."""
-        prompt = self.template.render(
-            question=query.text, passages=tuple(passages), history=tuple(query.history)
-        )
+        prompt = self.template.render(question=query.text, passages=tuple(passages), history=tuple(query.history))
         return {form: Force(prompt, form) for form in self.forms}
 
     def value(self, query: Query, passages: Sequence[Passage], responses: Responses) -> Value:

@@ -35,9 +35,7 @@ class Template(Protocol):
         """Length limit of an answer in tokens."""
         ...
 
-    def render(
-        self, *, question: str, passages: Sequence[Passage] = (), history: Sequence[Turn] = ()
-    ) -> Prompt:
+    def render(self, *, question: str, passages: Sequence[Passage] = (), history: Sequence[Turn] = ()) -> Prompt:
         """Fill the prompt."""
         ...
 
@@ -65,9 +63,7 @@ class Contexts:
 
     def grounded(self, query: Query, passages: Sequence[Passage]) -> Greedy:
         """Ask for the answer with ``passages`` in the prompt."""
-        prompt = self.template.render(
-            question=query.text, passages=tuple(passages), history=tuple(query.history)
-        )
+        prompt = self.template.render(question=query.text, passages=tuple(passages), history=tuple(query.history))
         return Greedy(prompt, self.limit, tuple(self.template.stop))
 
     def bare(self, query: Query) -> Greedy:

@@ -53,9 +53,7 @@ class InformationGain:
         return Value(mean(gains), evidence(self.contexts.template, dict(responses)))
 
 
-def grounded_under_both(
-    contexts: Contexts, query: Query, passages: Sequence[Passage]
-) -> Mapping[str, Request]:
+def grounded_under_both(contexts: Contexts, query: Query, passages: Sequence[Passage]) -> Mapping[str, Request]:
     """Ask for the grounded answer and its tokens under both contexts (one and the same without passages)."""
     grounded = contexts.grounded(query, passages)
     if not passages:

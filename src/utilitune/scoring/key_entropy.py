@@ -94,9 +94,7 @@ class KeyEntropy:
         # Without passages, or for a selector that does not look there, the other context is the own one.
         both = "grounded_under_bare" in responses
         select = SELECTORS[self.selector]
-        grounded_key = select(
-            query, grounded, responses["grounded_under_bare"] if both else grounded, self.tau
-        )
+        grounded_key = select(query, grounded, responses["grounded_under_bare"] if both else grounded, self.tau)
         bare_key = select(query, bare, responses["bare_under_grounded"] if both else bare, self.tau)
         sure, unsure = _key_entropy(grounded, grounded_key), _key_entropy(bare, bare_key)
         facts = evidence(self.contexts.template, dict(responses))

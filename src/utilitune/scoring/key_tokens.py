@@ -31,8 +31,7 @@ def delta_logprob(query: Query, answer: Continuation, other: Continuation, tau: 
     """
     if len(answer.logprobs) != len(other.logprobs):
         raise ValueError(
-            f"the answer has {len(answer.logprobs)} tokens under its own prompt, "
-            f"{len(other.logprobs)} under the other"
+            f"the answer has {len(answer.logprobs)} tokens under its own prompt, {len(other.logprobs)} under the other"
         )
     moved = (abs(own - theirs) for own, theirs in zip(answer.logprobs, other.logprobs, strict=True))
     return all_if_none(tuple(delta >= tau for delta in moved))
@@ -54,10 +53,7 @@ def question_overlap(query: Query, answer: Continuation, other: Continuation, ta
     starts = [0, *ends[:-1]]
     new = [match.span() for match in _WORD.finditer("".join(pieces)) if match.group() not in known]
     return all_if_none(
-        tuple(
-            any(left < end and start < right for left, right in new)
-            for start, end in zip(starts, ends, strict=True)
-        )
+        tuple(any(left < end and start < right for left, right in new) for start, end in zip(starts, ends, strict=True))
     )
 
 

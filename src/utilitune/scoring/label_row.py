@@ -51,9 +51,7 @@ def skipped_row(item: Item, label_set: str, reason: str) -> UtilityLabel:
     return _row(item, label_set, None, "skipped", {"reason": reason})
 
 
-def _row(
-    item: Item, label_set: str, number: float | None, status: Status, evidence: dict[str, Any]
-) -> UtilityLabel:
+def _row(item: Item, label_set: str, number: float | None, status: Status, evidence: dict[str, Any]) -> UtilityLabel:
     query, passages = item
     return UtilityLabel(query.id, tuple(each.id for each in passages), number, status, label_set, evidence)
 

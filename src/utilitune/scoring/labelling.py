@@ -10,10 +10,12 @@ from typing import Any
 from utilitune.errors import ConfigError
 from utilitune.generator.protocol import Continuation, Generator
 from utilitune.progress import progress, say, warn
-from utilitune.records import check_share, manifest, write_labels
 from utilitune.records.dataset import Dataset
 from utilitune.records.label import Labels, UtilityLabel
+from utilitune.records.labels import write_labels
+from utilitune.records.manifest import manifest
 from utilitune.records.run import Run
+from utilitune.records.share import check_share
 from utilitune.scoring.label_row import constant_sets, label_row, label_set_of, skipped_row
 from utilitune.scoring.protocol import Request, Utility
 from utilitune.scoring.registry import make_utility
@@ -206,8 +208,8 @@ def _wanted(utilities: Specs, generator: Generator) -> dict[str, Utility]:
         label_set = label_set_of(utility, generator)
         if named.setdefault(utility.name, label_set) != label_set:
             raise ConfigError(
-                f"two utilities are named {utility.name!r} but differ in their parameters; tables by name would "
-                "mix them: label them in two calls"
+                f"two utilities are named {utility.name!r} but differ in their parameters; tables by name "
+                "would mix them: label them in two calls"
             )
         wanted[label_set] = utility
     return wanted
@@ -250,9 +252,7 @@ def _manifest(
         },
         generator=generator.identity.as_dict(),
         counts={**counted, "planned": total},
-        generator_counts={
-            kind: count - generator_before.get(kind, 0) for kind, count in generator.counts.items()
-        },
+        generator_counts={kind: count - generator_before.get(kind, 0) for kind, count in generator.counts.items()},
         warnings=dict(constant),
     )
 
@@ -263,6 +263,4 @@ def _spell(counts: Mapping[str, int], kinds: Sequence[str]) -> str:
 
 def _check(labels: Labels, max_failed: float) -> None:
     for kind in ("failed", "invalid"):
-        check_share(
-            labels.manifest["counts"], kind, labels.manifest["counts"]["planned"], max_failed, "labels"
-        )
+        check_share(labels.manifest["counts"], kind, labels.manifest["counts"]["planned"], max_failed, "labels")

@@ -61,8 +61,7 @@ def make_utility(spec: str | Mapping[str, Any] | Utility) -> Utility:
     unknown = [key for key in settings if key not in known]
     if unknown:
         raise ConfigError(
-            f"utility {name!r} has no parameter {', '.join(map(repr, unknown))}; "
-            f"known: {', '.join(known) or 'none'}"
+            f"utility {name!r} has no parameter {', '.join(map(repr, unknown))}; known: {', '.join(known) or 'none'}"
         )
     return _checked(make(**settings), name)
 
@@ -90,8 +89,7 @@ def _user_defined(name: str) -> Callable[..., Utility]:
     where, colon, attribute = name.rpartition(":")
     if not colon or not where or where in UTILITIES:
         raise ConfigError(
-            f"unknown utility {name!r}; known: {', '.join(UTILITIES)}, "
-            "or your own as module:Class or file.py:Class"
+            f"unknown utility {name!r}; known: {', '.join(UTILITIES)}, or your own as module:Class or file.py:Class"
         )
     try:
         module = _module_of_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)

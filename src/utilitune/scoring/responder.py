@@ -74,7 +74,9 @@ class Responder:
             if isinstance(request, Rescore):
                 unique[request.of] = None
             unique[request] = None
-        first = {request: self._part(request) for request in unique if not isinstance(request, Rescore)}
+        first: dict[Request, _Part] = {
+            request: self._part(request) for request in unique if not isinstance(request, Rescore)
+        }
         answered, new = self._answer(list(first.values()))
         second: dict[Request, _Part] = {}
         failed: dict[Request, Failure] = {}

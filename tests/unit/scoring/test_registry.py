@@ -1,0 +1,99 @@
+import sys
+import textwrap
+
+import pytest
+
+from utilitune.errors import ConfigError
+from utilitune.scoring import UTILITIES, make_utility
+
+
+@pytest.mark.parametrize("name", UTILITIES)
+def test_every_name_makes_a_utility_of_that_name(name):
+    utility = make_utility(name)
+    assert utility.name == ("grogu:mean-entropy" if name == "grogu" else name)
+    assert utility.needs_answers is False
+    assert utility.parameters["prompt_hash"]
+
+
+def test_string_and_mapping_say_the_same():
+    text, mapping = (
+        make_utility("grogu:key-entropy, tau=0.5"),
+        make_utility({"name": "grogu:key-entropy", "tau": 0.5}),
+    )
+    assert text.name == mapping.name == "grogu:key-entropy,tau=0.5"
+    assert text.parameters == mapping.parameters
+    assert make_utility("grogu:key-entropy,tau=1").name == "grogu:key-entropy", "the default is not spelled out"
+    assert make_utility(text) is text
+
+
+def test_unknown_names_and_parameters_list_the_known_ones():
+    with pytest.raises(ConfigError, match="information-gain, entropy-drop, abstention"):
+        make_utility("informationgain")
+    with pytest.raises(ConfigError, match="grogu:max-entropy"):
+        make_utility("grogu:median-entropy")
+    with pytest.raises(ConfigError, match=r"no parameter 'tau'; known: prompt, max_new_tokens"):
+        make_utility("grogu:mean-entropy,tau=1")
+    with pytest.raises(ConfigError, match="parameter=value"):
+        make_utility("grogu:key-entropy,0.5")
+    with pytest.raises(ConfigError, match="needs a 'name'"):
+        make_utility({"tau": 0.5})
+    with pytest.raises(ConfigError, match="cannot import"):
+        make_utility("no_such_module_here:Thing")
+    with pytest.raises(ConfigError, match="has no class"):
+        make_utility("json:Thing")
+    with pytest.raises(ConfigError, match="lacks name, needs_answers"):
+        make_utility(object())
+    with pytest.raises(ConfigError, match="unknown prompt"):
+        make_utility("information-gain,prompt=nonsense")
+
+
+OWN = textwrap.dedent(
+    '''
+    """How short the grounded answer is: a user's own utility."""
+    from utilitune.generator import load_prompt
+    from utilitune.scoring import Greedy, Value
+
+    class Brevity:
+        name = "brevity"
+        needs_answers = False
+
+        def __init__(self, scale=1.0):
+            self.template = load_prompt("answer")
+            self.parameters = {"scale": scale, "prompt_hash": self.template.hash}
+
+        def requests(self, query, passages):
+            prompt = self.template.render(question=query.text, passages=passages, history=query.history)
+            return {"answer": Greedy(prompt, 4)}
+
+        def value(self, query, passages, responses):
+            tokens = responses["answer"].tokens
+            return Value(-self.parameters["scale"] * len(tokens), {"answer": responses["answer"].text})
+    '''
+)
+
+
+@pytest.fixture
+def own_module(tmp_path, monkeypatch):
+    path = tmp_path / "brevity_of_a_user.py"
+    path.write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield path
+    sys.modules.pop("brevity_of_a_user", None)
+
+
+def test_a_users_own_utility_by_module_and_by_file(own_module):
+    by_module = make_utility("brevity_of_a_user:Brevity,scale=2")
+    by_file = make_utility(f"{own_module}:Brevity,scale=2")
+    assert by_module.parameters == by_file.parameters
+    assert by_module.parameters["scale"] == 2
+    with pytest.raises(ConfigError, match="known: scale"):
+        make_utility("brevity_of_a_user:Brevity,size=2")
+
+
+def test_a_users_own_utility_is_labelled_with(own_module, world, counted):
+    from utilitune.scoring import label
+
+    labels = label(*world, ["brevity_of_a_user:Brevity,scale=2"], counted, k=2)
+    assert len(labels) == 12
+    assert all(row.utility == -2 * len(row.evidence["answer"]) or row.evidence["answer"] == "" for row in labels)
+    assert {row.name for row in labels} == {"brevity"}
