@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,19 +36,21 @@ def new_cross_encoder(base: str, *, seed: int, max_length: int | None = None, de
     from transformers import set_seed
 
     folder = _resolved(base)
+    # Before anything is built: the new head is drawn from this generator.
     set_seed(seed)
     local = Path(folder).is_dir()
     options = {"local_files_only": True} if local else {}
     try:
         # Not CrossEncoder(folder): that would make yes/no scorers of decoders and keep pooling layers of
         # encoders.
-        body = Transformer(
-            _transformer_folder(folder),
-            transformer_task="sequence-classification",
-            model_kwargs={"dtype": torch.float32, **options},
-            config_kwargs={"num_labels": 1, **options},
-            processor_kwargs=options,
-        )
+        with quiet_loading():
+            body = Transformer(
+                _transformer_folder(folder),
+                transformer_task="sequence-classification",
+                model_kwargs={"dtype": torch.float32, **options},
+                config_kwargs={"num_labels": 1, **options},
+                processor_kwargs=options,
+            )
     except (OSError, ValueError, KeyError) as error:
         raise ConfigError(f"{base!r} cannot be opened as a sequence classifier: {error}") from error
     # padding_side: absolute positions count from the left, so padding there would shift them.
@@ -78,9 +82,10 @@ def open_cross_encoder(folder: str, *, device: str = "auto") -> Any:
     looks_local = path.startswith((".", "/", "~")) or path.count("/") > 1
     if (looks_local and not local) or (local and not any(Path(path).rglob("config.json"))):
         raise DataError(f"no reranker in {folder!r} (no config.json); train one with `utilitune rerank`")
-    model = CrossEncoder(
-        path, local_files_only=local, device=_device(device), model_kwargs={"dtype": torch.float32}
-    )
+    with quiet_loading():
+        model = CrossEncoder(
+            path, local_files_only=local, device=_device(device), model_kwargs={"dtype": torch.float32}
+        )
     if model.num_labels != 1:
         raise DataError(f"the model in {folder!r} has {model.num_labels} outputs; a reranker has 1")
     if model.transformers_model is not None:
@@ -88,6 +93,22 @@ def open_cross_encoder(folder: str, *, device: str = "auto") -> Any:
         ensure_pad(model.transformers_model, model.tokenizer)
     limit_length(model, None)
     return model
+
+
+@contextmanager
+def quiet_loading() -> Iterator[None]:
+    """Keep transformers' loading bars and its notice of a new head, which is what we want, off the screen."""
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
 
 
 def ensure_pad(model: Any, tokenizer: Any) -> None:
@@ -163,9 +184,7 @@ def _transformer_folder(folder: str) -> str:
     """Return the folder of the transformer: older sentence-transformers folders keep it in a sub-folder."""
     if not Path(folder).is_dir() or (Path(folder) / "config.json").exists():
         return folder
-    return next(
-        (str(path.parent) for path in sorted(Path(folder).glob("*/config.json")) if _is_model(path)), folder
-    )
+    return next((str(path.parent) for path in sorted(Path(folder).glob("*/config.json")) if _is_model(path)), folder)
 
 
 def _is_model(config: Path) -> bool:

@@ -74,9 +74,7 @@ def measure(groups: Sequence[Group], scores: Sequence[Sequence[float]]) -> DevMe
     """
     finite = [[score for score in row if math.isfinite(score)] for row in scores]
     return DevMeasure(
-        ndcg=float(
-            np.mean([utility_ndcg(row, group.utilities) for group, row in zip(groups, scores, strict=True)])
-        ),
+        ndcg=float(np.mean([utility_ndcg(row, group.utilities) for group, row in zip(groups, scores, strict=True)])),
         spread=float(np.mean([np.std(row) if row else 0.0 for row in finite])),
         non_finite=sum(len(row) for row in scores) - sum(len(row) for row in finite),
         queries=len(groups),

@@ -86,9 +86,7 @@ def _group(where: str, row: Mapping[str, Any]) -> Group:
     lengths = {name: len(row[name]) for name in _LISTS}
     if len(set(lengths.values())) != 1:
         raise DataError(f"{where}: lists of different length ({lengths}); one entry a candidate is expected")
-    numbers = {
-        name: tuple(_number(where, name, value) for value in row[name]) for name in ("utilities", "targets")
-    }
+    numbers = {name: tuple(_number(where, name, value) for value in row[name]) for name in ("utilities", "targets")}
     return Group(
         str(row["query_id"]),
         str(row["query"]),

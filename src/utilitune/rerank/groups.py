@@ -91,9 +91,7 @@ class Groups(Sequence[Group]):
         Returns:
             New groups; utilities are untouched.
         """
-        groups = [
-            replace(group, targets=rescale(group.utilities, rule, temperature)) for group in self.groups
-        ]
+        groups = [replace(group, targets=rescale(group.utilities, rule, temperature)) for group in self.groups]
         return replace(self, groups=groups, rule=rule, temperature=temperature)
 
 
@@ -176,8 +174,8 @@ def _choose_label_sets(labels: Labels, utilities: Sequence[str] | None) -> list[
             raise DataError(f"no labels of utility {name!r}; these labels hold: {listed}")
         if len(sets) > 1:
             raise DataError(
-                f"utility {name!r} was labelled in {len(sets)} ways ({', '.join(sets)}): different generator, "
-                "prompt or parameters. Name one of these label sets instead of the utility"
+                f"utility {name!r} was labelled in {len(sets)} ways ({', '.join(sets)}): another generator, "
+                "prompt or parameters. Name one of these label sets"
             )
         if sets[0] not in chosen:
             chosen.append(sets[0])
@@ -213,9 +211,7 @@ def _check_known(table: _Table, queries: Mapping[str, Query], passages: Mapping[
             f"{len(lost)} of {len(table)} labelled queries are not in the data set (first: {lost[0]!r}). "
             "Pass the data set that was labelled"
         )
-    gone = sorted(
-        {passage_id for cells in table.values() for passage_id in cells if passage_id not in passages}
-    )
+    gone = sorted({passage_id for cells in table.values() for passage_id in cells if passage_id not in passages})
     if gone:
         raise DataError(
             f"{len(gone)} labelled passages are not in the corpus (first: {gone[0]!r}). "
@@ -251,9 +247,7 @@ def _group(
             drops["candidates without text"] += 1
         else:
             # Same words, same case: what a reader cannot tell apart must not get two targets.
-            merged.setdefault(" ".join(body.split()), []).append(
-                (passage_id, [numbers[name] for name in chosen])
-            )
+            merged.setdefault(" ".join(body.split()), []).append((passage_id, [numbers[name] for name in chosen]))
     drops["candidates merged, same text"] += sum(len(same) - 1 for same in merged.values())
     kept = list(merged.values())
     if max_group is not None and len(kept) > max_group:
@@ -263,8 +257,7 @@ def _group(
         drops["queries with fewer than 2 candidates"] += 1
         return None
     columns = [
-        [sum(numbers[column] for _, numbers in same) / len(same) for same in kept]
-        for column in range(len(chosen))
+        [sum(numbers[column] for _, numbers in same) / len(same) for same in kept] for column in range(len(chosen))
     ]
     utilities = _combine(columns)
     if _flat(utilities):

@@ -32,14 +32,10 @@ def listwise_kl(
         A scalar.
     """
     padded = ~mask
-    log_p = torch.log_softmax(
-        (targets.float() / target_temperature).masked_fill(padded, float("-inf")), dim=1
-    )
+    log_p = torch.log_softmax((targets.float() / target_temperature).masked_fill(padded, float("-inf")), dim=1)
     log_q = torch.log_softmax((scores.float() / score_temperature).masked_fill(padded, float("-inf")), dim=1)
     # At padding both are -inf and their difference is NaN; it must not reach the sum nor its gradient.
-    terms = log_p.masked_fill(padded, 0.0).exp() * (
-        log_p.masked_fill(padded, 0.0) - log_q.masked_fill(padded, 0.0)
-    )
+    terms = log_p.masked_fill(padded, 0.0).exp() * (log_p.masked_fill(padded, 0.0) - log_q.masked_fill(padded, 0.0))
     return terms.masked_fill(padded, 0.0).sum(dim=1).mean()
 
 
@@ -88,17 +84,11 @@ class ListwiseKlLoss(nn.Module):
         queries, lists = inputs
         sizes = [len(passages) for passages in lists]
         if sizes != [len(row) for row in labels]:
-            raise ValueError(
-                f"passages a query {sizes} and labels a query {[len(row) for row in labels]} differ"
-            )
-        pairs = [
-            (query, passage) for query, passages in zip(queries, lists, strict=True) for passage in passages
-        ]
+            raise ValueError(f"passages a query {sizes} and labels a query {[len(row) for row in labels]} differ")
+        pairs = [(query, passage) for query, passages in zip(queries, lists, strict=True) for passage in passages]
         features = self.model.preprocess(pairs, prompt=prompt, task=task)
         device = self.model.device
-        features = {
-            name: value.to(device) if isinstance(value, Tensor) else value for name, value in features.items()
-        }
+        features = {name: value.to(device) if isinstance(value, Tensor) else value for name, value in features.items()}
         flat = self.model(features)["scores"].view(-1).float()
         mask = torch.arange(max(sizes), device=device)[None, :] < torch.tensor(sizes, device=device)[:, None]
         # Row-major order of the mask is the order of the pairs.

@@ -44,9 +44,7 @@ def score_pairs(
     with progress(what, len(distinct), "pairs") as bar:
         for start in range(0, len(distinct), step):
             chunk = distinct[start : start + step]
-            logits = model.predict(
-                chunk, batch_size=batch_size, activation_fn=nn.Identity(), show_progress_bar=False
-            )
+            logits = model.predict(chunk, batch_size=batch_size, activation_fn=nn.Identity(), show_progress_bar=False)
             known.update(zip(chunk, np.asarray(logits, np.float32).reshape(-1).tolist(), strict=True))
             bar.advance(len(chunk))
     return [known[pair] for pair in fitted]

@@ -38,13 +38,9 @@ class PairTrimmer:
         self.limit = limit
         self.room = limit - int(tokenizer.num_special_tokens_to_add(pair=True))
         self.query_share = query_share
-        self.counts: Counter[str] = Counter(
-            pairs=0, truncated_pairs=0, truncated_queries=0, truncated_passages=0
-        )
+        self.counts: Counter[str] = Counter(pairs=0, truncated_pairs=0, truncated_queries=0, truncated_passages=0)
         if self.room < _SPARE:
-            raise ConfigError(
-                f"{limit} tokens a pair leave {self.room} for query and passage; raise max_length"
-            )
+            raise ConfigError(f"{limit} tokens a pair leave {self.room} for query and passage; raise max_length")
 
     def trim(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         """Return the pairs, shortened where they do not fit.

@@ -26,10 +26,9 @@ class UtilityReranker:
     Scores are fp32 logits: unbounded, higher is better, comparable within a query. Ranking never goes through
     a sigmoid, whose strong values all round to 1.
 
-    Attributes:
-        counts: Running counts: ``pairs``, ``truncated_pairs``, ``truncated_queries``, ``truncated_passages``,
-            ``non_finite`` scores, ``tied`` candidates (share their score with another one of the query),
-            ``reranked`` candidates.
+    ``counts`` runs on over calls: ``pairs``, ``truncated_pairs``, ``truncated_queries``, ``truncated_passages``,
+    ``non_finite`` scores, ``tied`` candidates (share their score with another one of the query), ``reranked``
+    candidates.
     """
 
     def __init__(self, model: Any, *, query_share: float = QUERY_SHARE, batch_size: int = 32) -> None:
@@ -130,9 +129,7 @@ class UtilityReranker:
         self._ranking_counts["non_finite"] += sum(not math.isfinite(score) for score in scores)
         return scores
 
-    def rank(
-        self, query: str, passages: Sequence[Passage], k: int | None = None
-    ) -> list[tuple[Passage, float]]:
+    def rank(self, query: str, passages: Sequence[Passage], k: int | None = None) -> list[tuple[Passage, float]]:
         """Order passages for one query.
 
         Args:
@@ -196,9 +193,7 @@ class UtilityReranker:
             warn(f"{tied} of {len(pairs)} reranked candidates share their score with another of their query")
         return reranked
 
-    def _merge(
-        self, head: Sequence[str], scores: Sequence[float], tail: Sequence[str]
-    ) -> list[tuple[str, float]]:
+    def _merge(self, head: Sequence[str], scores: Sequence[float], tail: Sequence[str]) -> list[tuple[str, float]]:
         order = self._order(scores)
         ranked = [(head[index], scores[index]) for index in order if math.isfinite(scores[index])]
         rest = [head[index] for index in order if not math.isfinite(scores[index])] + list(tail)
@@ -219,8 +214,7 @@ def probability(score: float) -> float:
 
 
 def save_reranker(model: Any, folder: Path, *, query_share: float) -> None:
-    """Write a ``CrossEncoder`` folder: safetensors, tokenizer, identity activation, our settings, a short
-    README.
+    """Write a ``CrossEncoder`` folder: safetensors, tokenizer, identity activation, settings, README.
 
     Args:
         model: The ``CrossEncoder``.
@@ -230,12 +224,14 @@ def save_reranker(model: Any, folder: Path, *, query_share: float) -> None:
     from torch import nn
 
     from utilitune.records import write_json, write_text
+    from utilitune.rerank.cross_encoder import quiet_loading
 
     folder.mkdir(parents=True, exist_ok=True)
     # Identity, not the default sigmoid: logits neither saturate nor round into ties (fp32 sigmoid(17) is
     # 1.0).
     model.activation_fn = nn.Identity()
-    model.save_pretrained(str(folder), create_model_card=False, safe_serialization=True)
+    with quiet_loading():
+        model.save_pretrained(str(folder), create_model_card=False, safe_serialization=True)
     settings = {
         "query_share": query_share,
         "max_length": model.max_seq_length,
@@ -264,25 +260,17 @@ def _text(passage: Passage | str) -> str:
     return passage if isinstance(passage, str) else passage.full_text
 
 
-def _query_texts(
-    dataset: Dataset | None, queries: Sequence[Query] | Mapping[str, str] | None
-) -> dict[str, str]:
+def _query_texts(dataset: Dataset | None, queries: Sequence[Query] | Mapping[str, str] | None) -> dict[str, str]:
     texts = {query.id: query.text for query in dataset.queries} if dataset is not None else {}
     if isinstance(queries, Mapping):
         return {**texts, **queries}
     return {**texts, **{query.id: query.text for query in queries or ()}}
 
 
-def _check_texts(
-    heads: Mapping[str, Sequence[str]], texts: Mapping[str, str], corpus: Mapping[str, Passage]
-) -> None:
+def _check_texts(heads: Mapping[str, Sequence[str]], texts: Mapping[str, str], corpus: Mapping[str, Passage]) -> None:
     unknown = [query_id for query_id, head in heads.items() if head and query_id not in texts]
     if unknown:
-        raise DataError(
-            f"{len(unknown)} queries of the run have no text (first: {unknown[0]!r}); pass their data set"
-        )
+        raise DataError(f"{len(unknown)} queries of the run have no text (first: {unknown[0]!r}); pass their data set")
     gone = sorted({passage_id for head in heads.values() for passage_id in head if passage_id not in corpus})
     if gone:
-        raise DataError(
-            f"{len(gone)} passages of the run are not in the corpus (first: {gone[0]!r}); pass its corpus"
-        )
+        raise DataError(f"{len(gone)} passages of the run are not in the corpus (first: {gone[0]!r}); pass its corpus")

@@ -94,8 +94,6 @@ def rescale(utilities: Sequence[float], rule: str, temperature: float = 1.0) -> 
         raise ConfigError(f"unknown rescale rule {rule!r}; known: {', '.join(RESCALES)}")
     if not temperature > 0:
         raise ConfigError(f"temperature of rescaling is {temperature}; it must be > 0")
-    if not utilities:
+    if len(utilities) == 0:
         return ()
-    return tuple(
-        float(value) for value in RESCALES[rule].apply(np.asarray(utilities, np.float64), temperature)
-    )
+    return tuple(float(value) for value in RESCALES[rule].apply(np.asarray(utilities, np.float64), temperature))

@@ -113,9 +113,7 @@ def hold_out(groups: Sequence[Group], share: float, seed: int) -> tuple[list[Gro
     Returns:
         ``(train, dev)``; with ``share`` > 0 and several conversations neither part is empty.
     """
-    place = {
-        unit: _unit_hash(unit, seed) for unit in {group.conversation or group.query_id for group in groups}
-    }
+    place = {unit: _unit_hash(unit, seed) for unit in {group.conversation or group.query_id for group in groups}}
     held = {unit for unit, position in place.items() if position < share}
     if share > 0 and len(place) > 1:
         ordered = sorted(place, key=place.__getitem__)
@@ -134,9 +132,7 @@ def _unit_hash(unit: str, seed: int) -> float:
 def _as_groups(groups: Groups | Sequence[Group]) -> Groups:
     made = groups if isinstance(groups, Groups) else Groups(list(groups), rule="none")
     if not len(made):
-        raise DataError(
-            "no training groups: label at least two passages a query with different utilities first"
-        )
+        raise DataError("no training groups: label at least two passages a query with different utilities first")
     return made
 
 
@@ -190,12 +186,12 @@ class _Watch:
         self.pause = 0.0  # seconds spent measuring
 
     def after_epoch(self, epoch: int, loss: float | None) -> None:
-        """Measure; remember the weights if they are the best trained ones so far."""
+        """Measure; remember the weights if no trained ones were better (of equal ones the later)."""
         started = time.monotonic()
         entry = EpochReport(epoch, self._measure(), loss)
         best = self.epochs[self.best].dev if self.best else None
         self.epochs.append(entry)
-        if self._sound(entry.dev) and (best is None or entry.dev.ndcg > best.ndcg):
+        if self._sound(entry.dev) and (best is None or entry.dev.ndcg >= best.ndcg):
             self.best, self.best_weights = len(self.epochs) - 1, self._weights()
         say(f"rerank training: epoch {epoch}, loss {loss}, dev nDCG@10 {entry.dev.ndcg:.3f}")
         self.pause += time.monotonic() - started
@@ -207,12 +203,8 @@ class _Watch:
             last = self.epochs[-1].dev
             warnings.append(
                 "training collapsed: the scores within a query "
-                + (
-                    f"hold {last.non_finite} numbers that are not finite"
-                    if last.non_finite
-                    else "have become equal"
-                )
-                + f" (spread {last.spread:.2g}, {self.config.min_spread:g} is the least); the untrained model "
+                + (f"hold {last.non_finite} numbers that are not finite" if last.non_finite else "have become equal")
+                + f" (spread {last.spread:.2g}, {self.config.min_spread:g} at least); the untrained model "
                 "was kept. Lower the learning rate or look at the labels"
             )
         elif self.epochs[self.best].dev.ndcg < untrained.ndcg:

@@ -25,9 +25,7 @@ class TrainingCallback(TrainerCallback):  # type: ignore[misc]
         del args, state, control
         self.bar.advance()
 
-    def on_log(
-        self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any
-    ) -> Any:
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> Any:
         """Note the loss of a step; stop when it is not finite, since nothing after it can be."""
         del args, state
         if logs and "loss" in logs:

@@ -1,0 +1,97 @@
+"""Tiny random models, made on the spot: a BERT encoder and a GPT-2 decoder with small word-level tokenizers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+WORDS = [
+    *("good", "bad", "red", "blue", "town", "king", "river", "bridge", "mill", "who", "built", "where"),
+    *("is", "the", "a", "an", "old", "new", "of", "in"),
+]
+
+
+def word_tokenizer(folder: Path, *, pair_template: bool, pad: bool) -> None:
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"] if pair_template else ["[UNK]", "<|end|>"]
+    vocabulary = {word: index for index, word in enumerate([*specials, *WORDS])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    names = {"unk_token": "[UNK]"}
+    if pair_template:
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single="[CLS] $A [SEP]",
+            pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+            special_tokens=[("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])],
+        )
+        names |= {"cls_token": "[CLS]", "sep_token": "[SEP]"}
+    else:
+        names |= {"eos_token": "<|end|>", "bos_token": "<|end|>"}
+    if pad:
+        names |= {"pad_token": "[PAD]"}
+    # No model_max_length: it becomes 1e30, as in many published tokenizers.
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(folder)
+
+
+@pytest.fixture(scope="session")
+def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder with a random 1-layer BERT of 64 positions."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    folder = tmp_path_factory.mktemp("tiny-bert")
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(WORDS) + 4,
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=64,
+        pad_token_id=0,
+    )
+    BertModel(config).save_pretrained(folder)
+    word_tokenizer(folder, pair_template=True, pad=True)
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def tiny_roberta(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder with a random RoBERTa: 34 declared positions, of which 32 can be used."""
+    import torch
+    from transformers import RobertaConfig, RobertaModel
+
+    folder = tmp_path_factory.mktemp("tiny-roberta")
+    torch.manual_seed(0)
+    config = RobertaConfig(
+        vocab_size=len(WORDS) + 4,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=34,
+        pad_token_id=1,
+        type_vocab_size=2,
+    )
+    RobertaModel(config).save_pretrained(folder)
+    word_tokenizer(folder, pair_template=True, pad=True)
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def tiny_gpt2(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder with a random GPT-2 language model that has no pad token anywhere."""
+    import torch
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    folder = tmp_path_factory.mktemp("tiny-gpt2")
+    torch.manual_seed(0)
+    config = GPT2Config(
+        vocab_size=len(WORDS) + 2, n_embd=32, n_layer=2, n_head=2, n_positions=64, bos_token_id=1, eos_token_id=1
+    )
+    GPT2LMHeadModel(config).save_pretrained(folder)
+    word_tokenizer(folder, pair_template=False, pad=False)
+    return str(folder)
