@@ -143,6 +143,12 @@ def test_empty_list_counts_zero():
     assert result.coverage("run") == "scored 2 = 2 answered (1 with an empty list) + 0 missing; 0 unjudged"
 
 
+def test_a_run_of_empty_lists_scores_zero_not_nothing():
+    result = evaluate({"q1": {"a": 1.0}, "q2": {"b": 1.0}}, Run({"q1": []}), MEASURES)
+    assert all(result.mean("run", measure) == 0.0 for measure in MEASURES)
+    assert all(len(result.values("run", measure)) == 2 for measure in MEASURES)
+
+
 def test_only_answered_must_be_asked_for_and_compares_common_queries():
     qrels = {"q1": {"a": 1.0}, "q2": {"b": 1.0}}
     runs = {"x": Run({"q1": [("a", 1.0)]}), "y": Run({"q1": [("c", 1.0)], "q2": [("b", 1.0)]})}
