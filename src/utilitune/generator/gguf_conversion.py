@@ -49,14 +49,10 @@ def convert_gguf(source: Path, target: Path) -> None:
     again = AutoTokenizer.from_pretrained(target, local_files_only=True)
     for text in _PROBES:
         if again(text)["input_ids"] != tokenizer(text)["input_ids"]:
-            raise DataError(
-                f"the tokenizer of {name} does not survive conversion: {text!r} is split differently"
-            )
+            raise DataError(f"the tokenizer of {name} does not survive conversion: {text!r} is split differently")
     if again.chat_template != tokenizer.chat_template:
         raise DataError(f"the chat template of {name} does not survive conversion")
-    written = AutoModelForCausalLM.from_pretrained(
-        target, local_files_only=True, dtype=torch.float32
-    ).state_dict()
+    written = AutoModelForCausalLM.from_pretrained(target, local_files_only=True, dtype=torch.float32).state_dict()
     original = loaded.state_dict()
     changed = [key for key in original if key not in written or not torch.equal(original[key], written[key])]
     if changed:

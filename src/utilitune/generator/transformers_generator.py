@@ -1,0 +1,269 @@
+"""The generator on transformers: any causal LM with an attention cache, exact numbers, one prefill a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from utilitune.generator.answer_text import AnswerText
+from utilitune.generator.boundary import Boundary
+from utilitune.generator.causal_model import CausalModel
+from utilitune.generator.engine import DecodeOrder, Engine, Numbers, Work
+from utilitune.generator.protocol import (
+    Continuation,
+    Generation,
+    GeneratorIdentity,
+    Prompt,
+    Task,
+    TaskResult,
+)
+from utilitune.generator.rendering import Renderer
+from utilitune.generator.sampling import Sampler
+from utilitune.generator.window import Encoded, Window, window_of
+
+
+class TransformersGenerator:
+    """A ``Generator`` over a transformers model in this process.
+
+    Use ``load_generator`` unless model and tokenizer are at hand already.
+
+    Args:
+        model: A ``...ForCausalLM``; put into evaluation mode.
+        tokenizer: Its tokenizer.
+        name: Name for messages and for the identity.
+        revision: Hub revision or weight hash.
+        template: As ``Renderer`` takes it.
+        adapter: Adapter id and hash, for the identity.
+        batch_tokens: Tokens in a batch, padding included.
+        overflow: ``"truncate"`` cuts passages of over-long prompts, ``"error"`` refuses them.
+
+    Raises:
+        ConfigError: For a template or policy that does not work.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        name: str = "local",
+        revision: str = "",
+        template: str | None = None,
+        adapter: str = "",
+        batch_tokens: int = 8192,
+        overflow: str = "truncate",
+    ) -> None:
+        model.eval()
+        self.model = model
+        self.tokenizer = tokenizer
+        self._renderer = Renderer(tokenizer, template, name)
+        causal = CausalModel(model)
+        self._boundary = Boundary(tokenizer, causal.vocabulary)
+        self._answer_text = AnswerText(tokenizer)
+        self._window = Window(window_of(model.config, tokenizer), self._encode, tokenizer, overflow)
+        self._engine = Engine(causal, self._answer_text, _end_ids(model, tokenizer), batch_tokens)
+        self._counts = {"prompts": 0, "truncated": 0, "merged_system": 0, "plain_fallback": 0}
+        self._identity = GeneratorIdentity(
+            model=name,
+            revision=revision,
+            backend="transformers",
+            dtype=str(model.dtype).removeprefix("torch."),
+            adapter=adapter,
+            template=self._renderer.template_hash,
+            system_role=self._renderer.system_role,
+            max_length=self._window.limit,
+            options={"overflow": overflow},
+        )
+
+    @property
+    def identity(self) -> GeneratorIdentity:
+        """Everything that can change a number."""
+        return self._identity
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Running counts by kind: prompts seen, truncated, merged, fallen back to plain, batches halved."""
+        return {**self._counts, "out_of_memory": self._engine.out_of_memory}
+
+    def run(self, tasks: Sequence[Task]) -> list[TaskResult]:
+        """Do everything that is wanted of each prompt from one prefill (greedy answers, scored texts).
+
+        Args:
+            tasks: What is wanted; equal prompts are prefilled once, equal wishes met once.
+
+        Returns:
+            One result a task, in order.
+
+        Raises:
+            PromptTooLong: When a prompt does not fit the context window (nothing has been run then).
+            ValueError: For an empty continuation.
+        """
+        orders: list[list[DecodeOrder]] = [
+            [DecodeOrder(task.max_new_tokens, tuple(task.stop))] if task.max_new_tokens > 0 else [] for task in tasks
+        ]
+        asked = [(task.prompt, orders[place], task.continuations) for place, task in enumerate(tasks)]
+        results = []
+        for answers, scored in self._run(asked):
+            results.append(TaskResult(answers[0] if answers else None, tuple(scored)))
+        return results
+
+    def score(
+        self, prompts: Sequence[Prompt | str], continuations: Sequence[str | Sequence[int]]
+    ) -> list[Continuation]:
+        """Score a given continuation after each prompt.
+
+        Args:
+            prompts: Prompts; equal prompts are prefilled once.
+            continuations: Texts, or token ids as a ``Generation`` gave them.
+
+        Returns:
+            Exact log-probabilities and entropies a token, at temperature 1, in order.
+
+        Raises:
+            ValueError: For an empty continuation, lists of different length, or a prompt that does not fit.
+        """
+        if len(prompts) != len(continuations):
+            raise ValueError(f"{len(prompts)} prompts but {len(continuations)} continuations: one is needed for each")
+        asked = [
+            (Prompt.of(prompt), [], [given if isinstance(given, str) else tuple(given)])
+            for prompt, given in zip(prompts, continuations, strict=True)
+        ]
+        return [scored[0] for _, scored in self._run(asked)]
+
+    def generate(
+        self,
+        prompts: Sequence[Prompt | str],
+        *,
+        max_new_tokens: int = 16,
+        n: int = 1,
+        temperature: float = 0.0,
+        top_p: float = 1.0,
+        stop: Sequence[str] = (),
+        seed: int = 0,
+    ) -> list[list[Generation]]:
+        """Write ``n`` answers to every prompt from one prefill of it.
+
+        The i-th answer depends on model, prompt, seed and i alone; equal prompts get equal answers.
+
+        Args:
+            prompts: Prompts, any number.
+            max_new_tokens: Length limit in tokens, >= 1.
+            n: Answers a prompt; more than one needs ``temperature > 0``.
+            temperature: 0 is greedy. Log-probabilities and entropies are of temperature 1 whatever this is.
+            top_p: Nucleus mass in (0, 1].
+            stop: Strings that end an answer (left out of it).
+            seed: Seed of the sampler.
+
+        Returns:
+            One list of ``n`` generations a prompt, in the prompts' order; texts are stripped of outer white space.
+
+        Raises:
+            ValueError: For settings out of range, or a prompt that does not fit.
+        """
+        _check_sampling(max_new_tokens, n, temperature, top_p, stop)
+        samplers = [Sampler(temperature, top_p, seed, number) for number in range(n)] if temperature else [None]
+        orders = [DecodeOrder(max_new_tokens, tuple(stop), sampler) for sampler in samplers]
+        return [answers for answers, _ in self._run([(Prompt.of(prompt), orders, ()) for prompt in prompts])]
+
+    def fits(self, prompt: Prompt | str, room: int = 16) -> bool:
+        """Tell whether a prompt and ``room`` more tokens fit the context window (cut, if the policy allows)."""
+        try:
+            self._window.fit(Prompt.of(prompt), room)
+        except ValueError:
+            return False
+        return True
+
+    def render(self, prompt: Prompt | str) -> str:
+        """Return the text that the model reads, for people to look at."""
+        return self._renderer.render(Prompt.of(prompt))[0]
+
+    def _encode(self, prompt: Prompt) -> Encoded:
+        text, chat = self._renderer.render(prompt)
+        if chat:
+            # The template has written its own special tokens.
+            return Encoded(tuple(self._boundary.encode(text)), "")
+        ids, moved = self._boundary.plain_prompt(text)
+        return Encoded(tuple(ids), moved)
+
+    def _run(
+        self, asked: Sequence[tuple[Prompt, Sequence[DecodeOrder], Sequence[str | tuple[int, ...]]]]
+    ) -> list[tuple[list[Generation], list[Continuation]]]:
+        """Merge wishes by prompt, run them, and hand each its results."""
+        work: dict[tuple[int, ...], Work] = {}
+        plans = []
+        for prompt, orders, given in asked:
+            moved = "" if not any(isinstance(text, str) for text in given) else self._moved(prompt)
+            ids = [self._boundary.continuation(text, moved) for text in given]
+            room = max([order.max_new_tokens for order in orders] + [len(tokens) for tokens in ids], default=0)
+            encoded = self._window.fit(prompt, room)
+            item = work.setdefault(encoded.ids, Work(encoded.ids))
+            item.decode.update(dict.fromkeys(orders))
+            item.score.update(dict.fromkeys(tuple(tokens) for tokens in ids))
+            plans.append((encoded, orders, [(text, tuple(tokens)) for text, tokens in zip(given, ids, strict=True)]))
+            self._count(prompt, encoded)
+        self._engine.run(list(work.values()))
+        results = []
+        for encoded, orders, scored in plans:
+            item = work[encoded.ids]
+            answers = [self._generation(item.decoded[order], order, encoded.truncated) for order in orders]
+            texts = [self._continuation(text, item.scored[tokens], encoded.truncated) for text, tokens in scored]
+            results.append((answers, texts))
+        return results
+
+    def _moved(self, prompt: Prompt) -> str:
+        text, chat = self._renderer.render(prompt)
+        return "" if chat else text[len(text.rstrip(" ")) :]
+
+    def _count(self, prompt: Prompt, encoded: Encoded) -> None:
+        self._counts["prompts"] += 1
+        self._counts["truncated"] += encoded.truncated
+        if prompt.messages and not self._renderer.is_chat:
+            self._counts["plain_fallback"] += 1
+        if self._renderer.system_role == "merged" and any(role == "system" for role, _ in prompt.messages):
+            self._counts["merged_system"] += 1
+
+    def _continuation(self, given: str | tuple[int, ...], numbers: Numbers, truncated: bool) -> Continuation:
+        return Continuation(
+            text=given if isinstance(given, str) else self._answer_text.decode(numbers.ids),
+            tokens=self._answer_text.surfaces(numbers.ids),
+            token_ids=numbers.ids,
+            logprobs=numbers.logprobs,
+            entropies=numbers.entropies,
+            truncated=truncated,
+        )
+
+    def _generation(self, numbers: Numbers, order: DecodeOrder, truncated: bool) -> Generation:
+        own, text = self._answer_text.own(numbers.ids, numbers.ended_by == "end", order.stop)
+        return Generation(
+            text=text,
+            tokens=self._answer_text.surfaces(numbers.ids[:own]),
+            token_ids=numbers.ids[:own],
+            logprobs=numbers.logprobs[:own],
+            entropies=numbers.entropies[:own],
+            truncated=truncated,
+            finish="length" if numbers.ended_by == "length" else "stop",
+        )
+
+
+def _check_sampling(max_new_tokens: int, n: int, temperature: float, top_p: float, stop: Sequence[str]) -> None:
+    """Refuse settings that have no meaning."""
+    if max_new_tokens < 1:
+        raise ValueError(f"max_new_tokens is {max_new_tokens}, it must be at least 1")
+    if n < 1:
+        raise ValueError(f"n is {n}, it must be at least 1")
+    if not 0 <= temperature < float("inf"):
+        raise ValueError(f"temperature is {temperature}, it must be 0 (greedy) or positive")
+    if n > 1 and temperature == 0:
+        raise ValueError(f"n is {n} at temperature 0: greedy answers are all the same; set temperature above 0")
+    if not 0 < top_p <= 1:
+        raise ValueError(f"top_p is {top_p}, it must lie in (0, 1]")
+    if isinstance(stop, str) or not all(stop):
+        raise ValueError(f"stop is {stop!r}, it must be a list of non-empty strings")
+
+
+def _end_ids(model: Any, tokenizer: Any) -> frozenset[int]:
+    """Collect what ends an answer: the generation config's ids and the tokenizer's."""
+    ends: set[int] = set()
+    for given in (getattr(model.generation_config, "eos_token_id", None), tokenizer.eos_token_id):
+        ends.update([given] if isinstance(given, int) else given or ())
+    return frozenset(ends)
