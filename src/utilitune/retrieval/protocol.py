@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, Self
 
@@ -21,6 +21,10 @@ class Retriever(Protocol):
 
     def search(self, queries: Sequence[Query], k: int = 10) -> Run:
         """Return at most ``k`` passages a query by ``Query.text``; an unmatched query gets an empty list."""
+        ...
+
+    def search_texts(self, texts: Mapping[str, str], k: int = 10) -> Run:
+        """Search for free texts, ``{key: text}``; the run is keyed like ``texts``."""
         ...
 
     def save(self, folder: Path | str) -> None:

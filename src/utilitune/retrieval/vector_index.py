@@ -17,9 +17,12 @@ from utilitune.errors import ConfigError, DataError
 Vectors = NDArray[np.float32]
 Neighbours = tuple[NDArray[np.float32], NDArray[np.int64]]
 
-# k-means wants 39 points a centroid (FAISS warns below that), a 4-bit quantiser has 16 centroids.
+# k-means wants 39 points a centroid (FAISS warns below that).
 POINTS_A_CENTROID = 39
-IVFPQ_SMALLEST = POINTS_A_CENTROID * 16
+# A piece of a code is one of 256 centroids, learnt from the very vectors that are indexed. Few points a centroid thus
+# cost time, not quality: on 1,793 passages 8 bits kept .83 of the exact top ten, 5 bits (39 points a centroid) .69.
+IVFPQ_BITS = 8
+IVFPQ_SMALLEST = 4 * 2**IVFPQ_BITS
 # Up to this many vectors an HNSW graph is built on one thread, so that the same vectors make the same graph; above, on
 # all threads.
 HNSW_ONE_THREAD_UP_TO = 100_000
@@ -87,7 +90,7 @@ class NumpyIndex:
 
 
 class FaissIndex:
-    """A FAISS index; ``widen`` sets its effort before each search, given how many neighbours are wanted."""
+    """A FAISS index; its scores are inner products, approximate ones when vectors are stored as codes (IVF-PQ)."""
 
     def __init__(self, index: Any, *, exact: bool) -> None:
         self._index = index
@@ -167,21 +170,23 @@ def _ivfpq(vectors: Vectors) -> VectorIndex:
             f"found {count}; use index='flat'"
         )
     faiss = load_faiss()
-    lists, pieces, bits = ivfpq_shape(count, dimension)
-    index = faiss.IndexIVFPQ(faiss.IndexFlatIP(dimension), dimension, lists, pieces, bits, faiss.METRIC_INNER_PRODUCT)
+    lists, pieces = ivfpq_shape(count, dimension)
+    index = faiss.IndexIVFPQ(
+        faiss.IndexFlatIP(dimension), dimension, lists, pieces, IVFPQ_BITS, faiss.METRIC_INNER_PRODUCT
+    )
+    index.pq.cp.min_points_per_centroid = IVFPQ_SMALLEST // 2**IVFPQ_BITS
     index.train(vectors)
     index.add(vectors)
     index.nprobe = min(lists, max(16, lists // 16))
     return FaissIndex(index, exact=False)
 
 
-def ivfpq_shape(count: int, dimension: int) -> tuple[int, int, int]:
-    """Return inverted lists, code pieces and bits a piece for ``count`` vectors, enough points for every centroid."""
-    lists = max(1, min(round(4 * math.sqrt(count)), count // POINTS_A_CENTROID))
+def ivfpq_shape(count: int, dimension: int) -> tuple[int, int]:
+    """Return the number of inverted lists and of code pieces for ``count`` vectors."""
+    lists = max(1, min(round(4 * math.sqrt(count)), (count - 1) // POINTS_A_CENTROID))
     # Pieces of four numbers where the width allows, wider ones otherwise.
     pieces = next(size for size in range(max(1, dimension // 4), 0, -1) if dimension % size == 0)
-    bits = min(8, int(math.log2(count / POINTS_A_CENTROID)))
-    return lists, pieces, bits
+    return lists, pieces
 
 
 INDEXES: dict[str, Callable[[Vectors], VectorIndex]] = {
