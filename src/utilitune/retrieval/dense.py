@@ -171,19 +171,16 @@ class DenseRetriever:
 
     def _rank(self, queries: NDArray[np.float32], index: VectorIndex, k: int) -> list[list[tuple[str, float]]]:
         fetch = min(index.size, k + SPARE)
-        scores, rows = _rounded(index, queries, fetch)
-        found = [(scores[i], rows[i]) for i in range(len(queries))]
+        found = _neighbours(index, queries, fetch)
         # More passages may tie with the k-th than were fetched: fetch more for those queries.
         while index.exact and fetch < index.size:
             tied = [i for i, (score, _) in enumerate(found) if len(score) == fetch and score[k - 1] == score[-1]]
             if not tied:
                 break
             fetch = min(index.size, 2 * fetch)
-            scores, rows = _rounded(index, queries[tied], fetch)
-            for at, i in enumerate(tied):
-                found[i] = (scores[at], rows[at])
-        # FAISS pads short results with row -1, which would index the last passage.
-        return [self._ranker.top(self._rows[row[row >= 0]], score[row >= 0], k) for score, row in found]
+            for i, wider in zip(tied, _neighbours(index, queries[tied], fetch), strict=True):
+                found[i] = wider
+        return [self._ranker.top(self._rows[row], score, k) for score, row in found]
 
     def save(self, folder: Path | str) -> None:
         """Write an index folder, replacing an index that is there. The encoder's weights are not copied.
@@ -273,6 +270,10 @@ def _check_encoder(folder: Path, made_by: Mapping[str, Any], reader: Encoder) ->
         )
 
 
-def _rounded(index: VectorIndex, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def _neighbours(
+    index: VectorIndex, queries: NDArray[np.float32], k: int
+) -> list[tuple[NDArray[np.float32], NDArray[np.int64]]]:
     scores, rows = index.search(queries, k)
-    return np.round(scores, DIGITS), rows
+    # FAISS pads short results with row -1 and score -3.4e38; as an index, -1 is the last passage.
+    found = zip(scores, rows, rows >= 0, strict=True)
+    return [(np.round(score[real], DIGITS), row[real]) for score, row, real in found]

@@ -67,7 +67,12 @@ def test_text_of_every_script_is_found_and_noise_is_not(engine: str, capsys: pyt
         assert hits(retriever, text) == [pid], text
     capsys.readouterr()
     run = retriever.search_texts({"a": "zzz", "b": "the of and", "c": "", "d": "vitamin"})
-    assert {query_id: bool(ranking) for query_id, ranking in run.items()} == {"a": False, "b": False, "c": False, "d": True}
+    assert {query_id: bool(ranking) for query_id, ranking in run.items()} == {
+        "a": False,
+        "b": False,
+        "c": False,
+        "d": True,
+    }
     assert "3 of 4 queries match no passage (2 have no term" in capsys.readouterr().err
     assert retriever.counts["queries"] == 4 + len(finds)
     assert (retriever.counts["queries_without_hits"], retriever.counts["queries_without_terms"]) == (3, 2)
@@ -90,7 +95,9 @@ def test_a_run_does_not_depend_on_batch_or_order(engine: str, gazetteer: list[Pa
     retriever = Bm25Retriever.build(gazetteer, engine=engine)
     texts = {"a": "salt Suthe", "b": "copper", "c": "nothing"}
     together = retriever.search_texts(texts)
-    assert all(retriever.search_texts({query_id: text})[query_id] == together[query_id] for query_id, text in texts.items())
+    assert all(
+        retriever.search_texts({query_id: text})[query_id] == together[query_id] for query_id, text in texts.items()
+    )
     assert retriever.search([Query(query_id, text) for query_id, text in reversed(texts.items())]) == together
     # A larger k only appends.
     assert retriever.search_texts(texts, k=1)["a"] == together["a"][:1]

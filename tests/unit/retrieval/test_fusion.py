@@ -26,7 +26,10 @@ def test_constant_and_depth() -> None:
 
 def test_order_of_runs_never_matters() -> None:
     ids = "abcdefg"
-    runs = [Run({"q": [(ids[(3 * i + j * shift) % 7], 1.0 / (i + 1)) for i in range(7)]}) for j, shift in ((1, 1), (2, 2), (3, 5))]
+    runs = [
+        Run({"q": [(ids[(3 * i + j * shift) % 7], 1.0 / (i + 1)) for i in range(7)]})
+        for j, shift in ((1, 1), (2, 2), (3, 5))
+    ]
     results = {str(fuse(list(order))["q"]) for order in permutations(runs)}
     assert len(results) == 1
 
