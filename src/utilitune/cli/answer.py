@@ -42,8 +42,8 @@ def command(
         store=store or out.with_suffix(".sqlite"),
     )
     write_answers(out, answers)
-    scores = accuracy(answers, queries)
-    for name, per_query in scores.items():
-        if per_query:
-            typer.echo(f"{name} {sum(per_query.values()) / len(per_query):.3f} (n {len(per_query)})")
+    for measure in ("contains", "EM", "F1"):
+        scores = accuracy(answers, queries, measure)
+        if scores:
+            typer.echo(f"{measure} {sum(scores.values()) / len(scores):.3f} (n {len(scores)})")
     typer.echo(f"{len(answers)} answers written to {out}")

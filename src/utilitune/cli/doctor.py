@@ -8,6 +8,8 @@ from utilitune.cli.models import state
 from utilitune.cli.options import Quiet
 
 NAME = "doctor"
+SHAPE = (576, 1536)
+"""Width and feed-forward width of the default generator, at which the dtypes are timed."""
 
 
 def command(quiet: Quiet = False) -> None:
@@ -19,7 +21,8 @@ def command(quiet: Quiet = False) -> None:
 
     import torch
 
-    from utilitune.generator import PACKAGED, choose_device, choose_dtype
+    from utilitune.generator import PACKAGED
+    from utilitune.generator.dtype import choose_dtype
     from utilitune.records import manifest
 
     facts = manifest()
@@ -27,10 +30,10 @@ def command(quiet: Quiet = False) -> None:
         typer.echo(f"{group}:")
         for name, value in facts[group].items():
             typer.echo(f"  {name}: {value}")
-    device, device_reason = choose_device("auto")
-    dtype, dtype_reason = choose_dtype("auto", device)
-    typer.echo(f"device: {device} ({device_reason})")
-    typer.echo(f"dtype: {dtype} ({dtype_reason})")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    dtype, reason = choose_dtype("auto", device, *SHAPE)
+    typer.echo(f"device: {device} ({'torch sees a GPU' if device == 'cuda' else 'torch sees no CUDA device'})")
+    typer.echo(f"dtype: {dtype} ({reason})")
     typer.echo(f"torch threads: {torch.get_num_threads()}")
     typer.echo("packaged models:")
     for name, model in PACKAGED.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +20,7 @@ def _first_and_last(query: Query) -> str:
     return f"{query.first_question} {query.text}" if query.history else query.text
 
 
-FORMS = {
+FORMS: dict[str, Callable[[Query], str]] = {
     "question": lambda query: query.text,
     "first-question": _first_and_last,
     "human": lambda query: query.rewrite or query.text,

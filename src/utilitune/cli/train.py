@@ -61,7 +61,7 @@ def reranker(
     rescale: Annotated[str, typer.Option(help="min-max, z-score, rank or softmax, within each query.")] = "z-score",
     lr: Annotated[float, typer.Option(help="Learning rate.")] = 1e-4,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the groups.")] = 3,
-    batch_size: Annotated[int, typer.Option(min=1, help="Groups (queries) a step.")] = 4,
+    batch_pairs: Annotated[int, typer.Option(min=1, help="(question, passage) pairs a step.")] = 32,
     max_length: Annotated[int, typer.Option(min=16, help="Tokens of question and passage together.")] = 256,
     seed: Annotated[int, typer.Option(help="Seed.")] = 13,
     quiet: Quiet = False,
@@ -74,7 +74,14 @@ def reranker(
     from utilitune.rerank import RerankerConfig, build_groups, train_reranker
 
     groups = build_groups(read_labels(labels), load_dataset(data), utilities=utility, rescale=rescale)
-    config = RerankerConfig(loss=loss, lr=lr, epochs=epochs, batch_size=batch_size, max_length=max_length, seed=seed)
+    config = RerankerConfig(
+        loss=loss, learning_rate=lr, epochs=epochs, batch_pairs=batch_pairs, max_length=max_length, seed=seed
+    )
     report = train_reranker(groups, base, out, config)
-    typer.echo(report.reading)
+    for warning in report.warnings:
+        typer.echo(f"warning: {warning}")
+    typer.echo(
+        f"{report.groups} groups, {report.pairs} pairs, kept epoch {report.kept_epoch}; "
+        f"nDCG@10 on {report.measured_on} groups: untrained {report.untrained.ndcg:.3f}, kept {report.kept.ndcg:.3f}"
+    )
     typer.echo(f"reranker written to {out}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from utilitune.cli.options import Data, Quiet
@@ -13,7 +11,6 @@ NAME = "validate"
 
 def command(
     data: Data,
-    show: Annotated[int, typer.Option(help="How many problems to print.")] = 20,
     quiet: Quiet = False,
 ) -> None:
     """Check a data folder: counts, length quantiles, every problem as file:line. Exit 1 on errors.
@@ -23,6 +20,6 @@ def command(
     from utilitune.records import validate_folder
 
     report = validate_folder(data)
-    typer.echo(report.render(show))
+    typer.echo(report.text())
     if not report.ok:
         raise typer.Exit(1)

@@ -138,7 +138,7 @@ class RerankerTraining(_Section):
     rescale: Literal["min-max", "z-score", "rank", "softmax"] = "z-score"
     lr: float = Field(default=1e-4, gt=0)
     epochs: int = Field(default=3, ge=1)
-    batch_size: int = Field(default=4, ge=1)
+    batch_pairs: int = Field(default=32, ge=1)
     max_length: int = Field(default=256, ge=16)
 
 

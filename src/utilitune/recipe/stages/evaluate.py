@@ -116,11 +116,13 @@ def _reranker_table(workspace: Workspace) -> Table:
         scored = [measure for measure in columns if not measure.startswith("UDCG")]
         retrieval = evaluate(judged, runs, scored)
         table = {row.name: dict(row.values) for row in retrieval.rows()}
+        counts = {row.name: dict(row.counts) for row in retrieval.rows()}
         if utilities is not None:
             observed = {system: runs[system] for system in ("first stage", "tuned reranker")}
             depth = evaluate(judged, observed, [f"UDCG@{config.udcg_k}"], utilities=utilities)
             for row in depth.rows():
                 table[row.name].update(row.values)
+                counts[row.name] |= row.counts
         if answered:
             folder = workspace.folder("answer")
             given = {
@@ -130,7 +132,8 @@ def _reranker_table(workspace: Workspace) -> Table:
             asked = workspace.dataset.subset(queries)
             for row in evaluate(asked, {}, ANSWER_MEASURES, answers=given).rows():
                 table[row.name].update(row.values)
-        rows += [Row(row.name, table[row.name], name, row.counts) for row in retrieval.rows()]
+                counts[row.name] |= row.counts
+        rows += [Row(system, table[system], name, counts[system]) for system in table]
     if answered:
         columns += ANSWER_MEASURES
         notes.append(f"Answers of {workspace.recipe.generator} with the top {config.answer_k} passages.")

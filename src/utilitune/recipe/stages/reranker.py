@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from utilitune.progress import warn
 from utilitune.recipe.schema import Recipe
 from utilitune.recipe.stage import Stage
 from utilitune.recipe.stages.data import without
@@ -67,14 +68,25 @@ def _train(workspace: Workspace) -> Mapping[str, Any]:
         workspace.folder("train-reranker"),
         RerankerConfig(
             loss=section.training.loss,
-            lr=section.training.lr,
+            learning_rate=section.training.lr,
             epochs=section.training.epochs,
-            batch_size=section.training.batch_size,
+            batch_pairs=section.training.batch_pairs,
             max_length=section.training.max_length,
             seed=workspace.recipe.seed,
         ),
     )
-    return report.counts()
+    for warning in report.warnings:
+        warn(warning)
+    truncated = report.truncation["train"]
+    return {
+        "groups": report.groups,
+        "pairs": report.pairs,
+        "steps": report.steps,
+        "kept_epoch": report.kept_epoch,
+        "collapsed": int(report.collapsed),
+        **{f"truncated_{kind}": count for kind, count in truncated.items() if kind != "pairs"},
+        **{f"dropped_{kind}": count for kind, count in report.drops.items()},
+    }
 
 
 def _rerank(workspace: Workspace) -> Mapping[str, Any]:
