@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from utilitune.progress import PLAIN_EVERY_SECONDS, say
 from utilitune.records.passage import Passage
 from utilitune.records.passage_row import parse_passage
-from utilitune.records.problem import KEEP, Findings, Problem, RowError, place
+from utilitune.records.problem import Findings, Problem, RowError, place
 from utilitune.records.qrels import scan_qrels
 from utilitune.records.query import Query
 from utilitune.records.query_row import parse_query
@@ -68,7 +71,11 @@ def _records(
 ) -> Iterator[tuple[int, T]]:
     if path is None:
         return
+    said = time.monotonic()
     for line, row in scan_rows(path):
+        if line % 10_000 == 0 and time.monotonic() - said > PLAIN_EVERY_SECONDS:
+            said = time.monotonic()
+            say(f"read {path.name}: {line:,} rows")
         if isinstance(row, Problem):
             findings.error(row)
             continue
@@ -91,6 +98,7 @@ class JudgementReader:
         """Read ``paths`` into ``findings``; ids are checked against those known, unless ``None``."""
         self.paths, self.findings = paths, findings
         self.passages, self.queries = passages, queries
+        self._bare_ids: dict[str, dict[str, str]] = {}
 
     def qrels(self) -> Qrels:
         """Return all judgements of known queries. The first file wins where files differ."""
@@ -125,20 +133,22 @@ class JudgementReader:
         if ids is None or key in ids:
             return True
         kind = f"judgement of an unknown {what}"
-        hint = self._alike(kind, key, ids)
+        hint = self._alike(what, key, ids)
         if not hint and self.findings.error_counts["bad line"]:
             hint = " (unless a bad line holds it)"
         self.findings.error(Problem(kind, where, f"there is no {what} {key!r}{hint}"))
         return False
 
-    def _alike(self, kind: str, key: str, ids: Collection[str]) -> str:
-        """Return a hint at an id that lost or gained zeros or ``.0`` on its way through another program."""
-        if self.findings.error_counts[kind] >= KEEP:  # not shown anyway, and each look costs a pass over all ids
-            return ""
-        bare = _bare(key)
-        twin = next((known for known in ids if _bare(known) == bare), None) if bare.isdigit() else None
-        return "" if twin is None else f", but there is {twin!r}: write ids as strings everywhere"
+    def _alike(self, what: str, key: str, ids: Collection[str]) -> str:
+        """Return a hint at an id that differs only by what another program may have done to it."""
+        if what not in self._bare_ids:  # one pass over all ids, and only where something dangles
+            self._bare_ids[what] = {_bare(known): known for known in ids}
+        twin = self._bare_ids[what].get(_bare(key))
+        return "" if twin is None else f", but there is {twin!r}: write ids alike, as strings, everywhere"
 
 
 def _bare(key: str) -> str:
-    return key.strip().removesuffix(".0").lstrip("0") or "0"
+    """Return an id without what other programs change: zeros and ``.0``, case, outer spaces, form of accents."""
+    bare = unicodedata.normalize("NFKC", key).strip().casefold()
+    number = bare.removesuffix(".0")
+    return (number.lstrip("0") or "0") if number.isdigit() else bare

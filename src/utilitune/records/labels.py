@@ -14,7 +14,7 @@ from utilitune.records.fields import id_field, ids_field, optional_number, requi
 from utilitune.records.hashes import file_hash
 from utilitune.records.label import Labels, Status, UtilityLabel
 from utilitune.records.plain import finite_only
-from utilitune.records.problem import RowError
+from utilitune.records.problem import Findings, Problem, RowError, place
 from utilitune.records.rows import read_records, write_rows
 
 HASH = "labels_sha256"
@@ -33,12 +33,14 @@ def read_labels(path: Path | str) -> Labels:
         path: JSONL, gzipped JSONL or Parquet.
 
     Returns:
-        Labels in file order. A manifest that was written with other labels is kept, and warned about.
+        Labels in file order; a row that comes twice is merged, and warned about. A manifest that was written
+        with other labels is kept, and warned about.
 
     Raises:
-        DataError: If a row is not as documented; lists the first ones as file:line.
+        DataError: If a row is not as documented, or two rows give one passage set different values under one
+            label set; lists the first ones as file:line.
     """
-    rows = [row for _, row in read_records(path, parse_label)]
+    rows = _unique(Path(path))
     side = manifest_path(path)
     if not side.exists():
         return Labels(rows)
@@ -47,6 +49,23 @@ def read_labels(path: Path | str) -> Labels:
     if manifest.get(HASH) not in (None, file_hash(path)):
         warn(f"{side} was written with other labels than {path} now holds; its counts may not apply")
     return Labels(rows, manifest)
+
+
+def _unique(path: Path) -> list[UtilityLabel]:
+    """Read rows, each key (query, passages, label set) once: a table by key would keep the last without a word."""
+    findings, merged = Findings(), 0
+    met: dict[tuple[str, tuple[str, ...], str], tuple[int, UtilityLabel]] = {}
+    for line, row in read_records(path, parse_label):
+        first, known = met.setdefault((row.query_id, row.passage_ids, row.label_set), (line, row))
+        if known != row:
+            message = f"{known.status} {known.utility} on line {first}, {row.status} {row.utility} here"
+            key = f"({row.query_id}, {', '.join(row.passage_ids)}) under {row.label_set}"
+            findings.error(Problem("contradiction", place(path, line), f"{key}: {message}; expected one row"))
+        merged += first != line
+    findings.raise_errors(str(path))
+    if merged:
+        warn(f"{path}: {merged} repeated row(s) merged")
+    return [row for _, row in met.values()]
 
 
 def parse_label(row: Mapping[str, Any]) -> UtilityLabel:

@@ -216,7 +216,7 @@ def test_one_error_lists_problems_of_all_files(tmp_path):
     assert "4 problems" in message
     for place in ("corpus.jsonl:3", "qrels.tsv:1", "qrels.tsv:2", "qrels.tsv:3"):
         assert str(root / place) in message
-    assert "no passage '7', but there is '007': write ids as strings" in message
+    assert "no passage '7', but there is '007': write ids alike" in message
 
 
 def test_skip_keeps_what_metrics_need(tmp_path, capsys):

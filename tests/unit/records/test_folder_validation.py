@@ -159,3 +159,34 @@ def test_report_and_loader_agree(good):
 def test_not_a_folder(good):
     with pytest.raises(DataError, match="not a folder"):
         validate_folder(good / "corpus.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("known", "asked"),
+    [
+        ("007", "7"),
+        ("7", "007"),
+        ("7", "7.0"),
+        ("0", "00"),
+        ("Doc-1", "doc-1"),
+        ("d1", "d1 "),
+        ("caf\u00e9", "cafe\u0301"),
+    ],
+)
+def test_hint_at_ids_that_another_program_changed(tmp_path, known, asked):
+    root = tmp_path / "s"
+    write(root, "corpus.jsonl", {"_id": "other", "text": "x"}, {"_id": known, "text": "y"})
+    write(root, "queries.jsonl", {"_id": "q", "text": "?"})
+    write(root, "qrels.tsv", f"q\t{asked}\t1", "q\tnowhere\t1", "q\tother\t1")
+    errors = [problem.message for problem in validate_folder(root).errors]
+    assert errors[0].startswith(f"there is no passage {asked!r}, but there is {known!r}: ")
+    assert errors[1] == "there is no passage 'nowhere'"
+
+
+def test_long_reading_says_how_far_it_is(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("utilitune.records.beir_reading.PLAIN_EVERY_SECONDS", 0.0)
+    root = tmp_path / "s"
+    write(root, "corpus.jsonl", *({"_id": str(i), "text": "x"} for i in range(20_000)))
+    write(root, "queries.jsonl", {"_id": "q", "text": "?"})
+    validate_folder(root)
+    assert capsys.readouterr().err == "read corpus.jsonl: 10,000 rows\nread corpus.jsonl: 20,000 rows\n"

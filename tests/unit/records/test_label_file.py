@@ -113,3 +113,17 @@ def test_number_ids_become_strings(tmp_path):
     path = tmp_path / "l.jsonl"
     path.write_text(json.dumps({**GOOD, "query_id": 7, "passage_ids": [8, "007"]}) + "\n")
     assert read_labels(path)[0] == UtilityLabel("7", ("8", "007"), 1.0, "ok", SET)
+
+
+def test_repeated_rows_merge_and_contradictions_are_refused(tmp_path, capsys):
+    path = tmp_path / "l.jsonl"
+    other_set = {**GOOD, "label_set": "abstention@0123abcd", "utility": 2}
+    path.write_text("".join(json.dumps(row) + "\n" for row in [GOOD, other_set, GOOD]))
+    assert [row.utility for row in read_labels(path)] == [1.0, 2.0]
+    assert "1 repeated row(s) merged" in capsys.readouterr().err
+    failed = {**GOOD, "utility": None, "status": "failed"}
+    path.write_text("".join(json.dumps(row) + "\n" for row in [GOOD, {**GOOD, "utility": 3}, other_set, failed]))
+    with pytest.raises(DataError) as caught:
+        read_labels(path)
+    assert f"{path}:2: (q, d) under {SET}: ok 1.0 on line 1, ok 3.0 here" in str(caught.value)
+    assert f"{path}:4: " in str(caught.value)
