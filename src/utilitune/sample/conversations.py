@@ -11,7 +11,7 @@ from utilitune.sample.questions import question
 from utilitune.sample.world import Entity, Fact, Group
 
 TURNS = (3, 5)
-SWITCH, GO_BACK, ELLIPSIS = 0.75, 0.3, 0.3  # chances, where the move is possible
+SWITCH, GO_BACK, ELLIPSIS, NOUN = 0.75, 0.3, 0.25, 0.3  # chances, where the move is possible
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,9 @@ class _Talk:
 
     def _mention(self, move: str, entity: Entity) -> str:
         if move == "switch":
-            return "pronoun" if self.rng.random() < (0.8 if entity.gender else 0.45) else "that"
+            return "pronoun" if self.rng.random() < (0.7 if entity.gender else 0.4) else "that"
         clash = bool(entity.gender) and self.said[-1].fact.gender == entity.gender
-        return "noun" if clash or self.rng.random() < 0.15 else "pronoun"
+        return "noun" if clash or self.rng.random() < NOUN else "pronoun"
 
     def reply(self, entity: Entity, attribute: str) -> str:
         """Answer shortly: the value alone or a short sentence."""

@@ -66,7 +66,7 @@ def sample_corpus(passages: int = 400, seed: int = 7) -> Iterator[Passage]:
             if index >= passages:
                 return
             entity = group.entities[key]
-            title, text, tone, facts = write(entity, section, Random(f"{seed}/prose/{index}"))
+            title, text, tone, facts = write(entity, section, Random(f"{seed}/prose/{index}"), turn=index)
             metadata = {
                 "entity": entity_id(number, key),
                 "kind": entity.kind,

@@ -10,7 +10,8 @@ from utilitune.sample.frames import Frame, Tone, fillers, leads, phrases, sectio
 from utilitune.sample.names import package_yaml, phonologies
 from utilitune.sample.world import PRONOUNS, Entity, Fact
 
-FEWEST, MOST = (62, 84), 118  # words: the least a passage aims at is drawn from the first; the promise is 60 to 120
+FEWEST, MOST = (61, 74), 118  # words: the least a passage aims at is drawn from the first; the promise is 60 to 120
+ASIDE_STEP, MOST_ASIDES = 11, 8
 _MENTION = re.compile(r"\{(?:S|P|O)\}")
 
 
@@ -79,13 +80,14 @@ def sentence(text: str) -> str:
     return text if text[-1] in ".?!" else text + "."
 
 
-def write(entity: Entity, section: int, rng: Random) -> tuple[str, str, str, dict[str, Fact]]:
+def write(entity: Entity, section: int, rng: Random, turn: int) -> tuple[str, str, str, dict[str, Fact]]:
     """Write one passage.
 
     Args:
         entity: What it is about.
         section: Which of the entity's passages.
         rng: Source of all choices.
+        turn: Number of the passage; asides go by turns.
 
     Returns:
         Title, text, tone name, and the facts that it states.
@@ -100,7 +102,7 @@ def write(entity: Entity, section: int, rng: Random) -> tuple[str, str, str, dic
     extra = _extra(entity, rng)
     writer = _Writer(entity, rng)
     told = _tell(writer, order, facts, opening=_opening(writer, tone, extra))
-    text = _fit(told, tone, entity, rng, extra)
+    text = _fit(told, tone, entity, rng, extra, turn)
     title = rng.choice(tone.titles).format(**extra)
     return title, text, tone.name, facts
 
@@ -130,7 +132,7 @@ def _tell(writer: _Writer, order: list[str], facts: dict[str, Fact], opening: li
     while rest:
         first = rest.pop(0)
         draw = rng.random()
-        if rest and draw < 0.26:
+        if rest and draw < 0.2:
             second = rest.pop(0)
             told.append(_joined(writer, draw, first, second, facts))
             writer.after(facts[second])
@@ -145,13 +147,13 @@ def _joined(writer: _Writer, draw: float, first: str, second: str, facts: dict[s
     rng, bank = writer.rng, phrases(writer.entity.kind)
     one, two = facts[first], facts[second]
     how = writer.refer()
-    if draw < 0.10:
+    if draw < 0.08:
         subject = writer.slots(how, one)
         start = rng.choice(bank[first].tail).format(**subject)
         end = rng.choice(bank[second].tail).format(**writer.slots("pronoun", two))
         return sentence(f"{subject['S']} {start} and {end}")
     phrase = rng.choice(bank[first].phrase).format(**writer.slots("pronoun", one))
-    if draw < 0.18:
+    if draw < 0.14:
         how = "name" if how == "pronoun" else how
         subject = writer.slots(how, two)
         return sentence(f"{subject['S']}, {phrase}, {rng.choice(bank[second].tail).format(**subject)}")
@@ -177,10 +179,13 @@ def _single(writer: _Writer, frame: Frame, fact: Fact) -> str:
     return sentence(text)
 
 
-def _fit(told: list[str], tone: Tone, entity: Entity, rng: Random, extra: dict[str, str]) -> str:
+def _fit(
+    told: list[str], tone: Tone, entity: Entity, rng: Random, extra: dict[str, str], turn: int
+) -> str:
     """Add a closing and asides until the passage is long enough, and drop what makes it too long."""
-    asides = list(fillers(entity.kind))
-    rng.shuffle(asides)
+    stock = fillers(entity.kind)
+    start = turn * ASIDE_STEP % len(stock)  # by turns, not by chance: none is used much more often than another
+    asides = [stock[(start + i * ASIDE_STEP) % len(stock)] for i in range(MOST_ASIDES)]
     words = sum(len(part.split()) for part in told)
     fewest = rng.randint(*FEWEST)
     if rng.random() < 0.45:
@@ -188,7 +193,7 @@ def _fit(told: list[str], tone: Tone, entity: Entity, rng: Random, extra: dict[s
         told.append(closing)
         words += len(closing.split())
     while words < fewest and asides:
-        aside = asides.pop()
+        aside = asides.pop(0)
         told.insert(rng.randint(1, len(told) - 1) if len(told) > 1 else 1, aside)
         words += len(aside.split())
     while words > MOST and len(told) > 1:
