@@ -24,7 +24,7 @@ from utilitune.rewrite.adapter_folder import RewriterCard, portable_base
 from utilitune.rewrite.checkpoints import prepare
 from utilitune.rewrite.dpo_config import DpoConfig
 from utilitune.rewrite.pairs import NoPairsError, PairScreen, PairSet
-from utilitune.rewrite.tokens import ChatTokenizer, fit_roles, load_tokenizer
+from utilitune.rewrite.tokens import ChatTokenizer, fit_roles, load_tokenizer, template_options
 from utilitune.rewrite.training_report import TrainingReport, log_rows, reading, tail_mean
 
 
@@ -69,6 +69,7 @@ def train_dpo(
             "prompt": fit_roles(pair.prompt, system),
             "chosen": [dict(message) for message in pair.chosen],
             "rejected": [dict(message) for message in pair.rejected],
+            "chat_template_kwargs": template_options(),
             "pair_index": index,
         }
         for index, pair in enumerate(kept)
@@ -85,9 +86,10 @@ def train_dpo(
     with _quiet_libraries():
         trainer = _trainer(rows, [pair.query_id for pair in kept], base, tokenizer, out, config)
         reference_seconds = time.monotonic() - started
+        once = trainer.sharing is not None and trainer.sharing.on
         say(
             f"reference: the base {base} with the adapter off, log-probabilities of {len(kept)} pairs computed once "
-            f"({reference_seconds:.1f} s)"
+            f"({reference_seconds:.1f} s); each prompt is run {'once' if once else 'twice'} a pair"
         )
         steps, training_seconds, done = _train(trainer, start, config, len(kept))
     _save(trainer.model, out, reference_name)
@@ -240,10 +242,13 @@ def _peak_rss_mb() -> float:
 def _quiet_libraries() -> Iterator[None]:
     """Silence the libraries' own bars and dataset cache for the length of a run; ours are shown instead."""
     import datasets
+    from transformers.utils import logging as transformers_logging
 
     before = os.environ.get("TQDM_DISABLE")
     bars, caching = not datasets.are_progress_bars_disabled(), datasets.is_caching_enabled()
     os.environ["TQDM_DISABLE"] = "1"
+    loading = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.disable_progress_bar()
     datasets.disable_progress_bars()
     datasets.disable_caching()
     try:
@@ -256,6 +261,8 @@ def _quiet_libraries() -> Iterator[None]:
             os.environ.pop("TQDM_DISABLE", None)
         else:
             os.environ["TQDM_DISABLE"] = before
+        if loading:
+            transformers_logging.enable_progress_bar()
         if bars:
             datasets.enable_progress_bars()
         if caching:

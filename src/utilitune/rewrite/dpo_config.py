@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 
-class DpoConfig(BaseModel):
+class DpoConfig(BaseModel, extra="forbid", frozen=True):
     """Direct preference optimisation (arXiv 2305.18290) with LoRA on all linear layers.
 
     Attributes:
@@ -31,8 +31,6 @@ class DpoConfig(BaseModel):
         max_new_tokens: Length limit of a rewrite, recorded for the rewriter.
         gradient_checkpointing: Trade a second forward pass for memory.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     beta: float = Field(default=0.1, gt=0)
     lr: float = Field(default=1e-4, gt=0)

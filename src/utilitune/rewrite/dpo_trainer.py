@@ -14,7 +14,7 @@ from trl.trainer.dpo_trainer import DataCollatorForPreference
 
 from utilitune.errors import DataError, UtilituneError
 from utilitune.progress import Bar
-from utilitune.rewrite.compact_head import use_compact_head
+from utilitune.rewrite.completion_scores import Sharing, speed_up
 
 STEP_ZERO_TOLERANCE = 1e-3
 
@@ -39,14 +39,14 @@ class CheckedDPOTrainer(DPOTrainer):  # type: ignore[misc]
         """Keep ``query_ids`` by ``pair_index``; ``options`` are those of TRL's trainer."""
         self.query_ids = list(query_ids)
         self.first_loss: float | None = None
-        self.compact_head = False
+        self.sharing: Sharing | None = None
         super().__init__(**options)
         self.remove_callback(PrinterCallback)
 
     def _precompute_ref_logps(self, dataset: Any, name: str, batch_size: int) -> Any:
         # Called at the end of TRL's constructor, after it has put its fused head on the base model.
         if self.accelerator.device.type == "cpu":
-            self.compact_head = use_compact_head(self.model.get_base_model())
+            self.sharing = speed_up(self.model.get_base_model())
         return super()._precompute_ref_logps(dataset, name, batch_size)
 
     def compute_ref_log_probs(self, model: Any, inputs: Mapping[str, Any]) -> Any:

@@ -39,9 +39,7 @@ class Rewriter:
     """Rewrites questions with a language model, tuned or not.
 
     A question without history is its own stand-alone form and is returned as it is, without asking the model.
-
-    Attributes:
-        counts: Running counts: ``rewritten``, ``fallback``, ``stand-alone`` (no history).
+    ``counts`` runs along: ``rewritten``, ``fallback`` (nothing usable written), ``stand-alone`` (no history).
     """
 
     def __init__(self, generator: Generator, *, prompt: str = "rewrite", max_new_tokens: int = 40) -> None:

@@ -28,11 +28,14 @@ class PairTokens:
         prompt: Ids that both sides begin with, up to where the completions start.
         chosen: Ids of the chosen completion.
         rejected: Ids of the rejected completion.
+        lost: Ids at the end of the prompt that the template renders otherwise once an answer follows; the model is
+            asked with them and trained without.
     """
 
     prompt: tuple[int, ...]
     chosen: tuple[int, ...]
     rejected: tuple[int, ...]
+    lost: tuple[int, ...] = ()
 
     @property
     def length(self) -> int:
@@ -70,16 +73,17 @@ def load_tokenizer(spec: str) -> ChatTokenizer:
 
 
 def takes_system(tokenizer: ChatTokenizer) -> bool:
-    """Tell whether the chat template accepts a system message."""
-    try:
-        tokenizer.apply_chat_template(
-            [{"role": "system", "content": "a"}, {"role": "user", "content": "b"}], tokenize=False
-        )
-    except Exception as error:  # templates raise through jinja2, which is no direct dependency of this module
-        if type(error).__name__ in {"TemplateError", "UndefinedError", "TemplateRuntimeError"}:
-            return False
-        raise
-    return True
+    """Tell whether the generator will send a system message to this chat template, or merge it."""
+    from utilitune.generator.rendering import Renderer
+
+    return Renderer(tokenizer).system_role == "native"
+
+
+def template_options() -> dict[str, Any]:
+    """Return what the generator passes to every chat template, so that training sees the prompts of inference."""
+    from utilitune.generator.rendering import _FIXED
+
+    return dict(_FIXED)
 
 
 def fit_roles(messages: Sequence[Message], system: bool) -> list[dict[str, str]]:
@@ -106,14 +110,18 @@ def tokenize_pair(pair: PreferencePair, tokenizer: ChatTokenizer, *, system: boo
     chosen = _ids(tokenizer, prompt + [dict(message) for message in pair.chosen])
     rejected = _ids(tokenizer, prompt + [dict(message) for message in pair.rejected])
     start = min(_shared(asked, chosen), _shared(asked, rejected))
-    return PairTokens(asked[:start], chosen[start:], rejected[start:])
+    return PairTokens(asked[:start], chosen[start:], rejected[start:], asked[start:])
 
 
 def _ids(
     tokenizer: ChatTokenizer, conversation: list[dict[str, str]], add_generation_prompt: bool = False
 ) -> tuple[int, ...]:
     made = tokenizer.apply_chat_template(
-        conversation, tokenize=True, return_dict=True, add_generation_prompt=add_generation_prompt
+        conversation,
+        tokenize=True,
+        return_dict=True,
+        add_generation_prompt=add_generation_prompt,
+        **template_options(),
     )
     ids = made["input_ids"] if isinstance(made, Mapping) or hasattr(made, "keys") else made
     return tuple(int(token) for token in ids)

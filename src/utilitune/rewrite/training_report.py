@@ -115,9 +115,7 @@ def reading(rows: Sequence[Mapping[str, float]], beta: float) -> str:
     if len(rows) < 5:
         return f"{summary}; {len(rows)} steps are too few to read"
     if abs(margin) < 0.1 * beta:
-        return (
-            f"{summary}; margin flat (under {0.1 * beta:g}): nothing learnt, raise lr or the pairs' margin"
-        )
+        return f"{summary}; margin flat (under {0.1 * beta:g}): nothing learnt, raise lr or the pairs' margin"
     if margin < 0:
         return f"{summary}; the rejected side is winning: check which side is which, and the labels"
     if loss < 0.05:

@@ -5,7 +5,7 @@ import pytest
 WORDS = (
     "what who when where did does is was the a of in she he it they write found die live river town mill bridge "
     "glass works tolve orlen mira user assistant last question rewrite long short one two three four five six x b"
-).split()
+)
 TEMPLATE = (
     "{% for m in messages %}<s> {{ m['role'] }} {{ m['content'] }} </s>{% endfor %}"
     "{% if add_generation_prompt %}<s> assistant {% endif %}"
@@ -22,7 +22,9 @@ def tiny_base(tmp_path_factory):
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
     folder = tmp_path_factory.mktemp("base") / "tiny-llama"
-    vocabulary = {word: index for index, word in enumerate(["<unk>", "<pad>", "<s>", "</s>", *dict.fromkeys(WORDS)])}
+    vocabulary = {
+        word: index for index, word in enumerate(["<unk>", "<pad>", "<s>", "</s>", *dict.fromkeys(WORDS.split())])
+    }
     raw = Tokenizer(WordLevel(vocabulary, unk_token="<unk>"))
     raw.pre_tokenizer = WhitespaceSplit()
     tokenizer = PreTrainedTokenizerFast(

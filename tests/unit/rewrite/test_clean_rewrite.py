@@ -11,7 +11,10 @@ from utilitune.rewrite.clean import normalise
         ('Rewritten question: "When did Mira Tolve die?"', "When did Mira Tolve die?"),
         ("```\nwhen did mira tolve die\n```", "when did mira tolve die"),
         ("```text\nwhen did she die```", "when did she die"),
-        ("Sure! Here is the rewritten question:\n\nWhen did Mira Tolve die?\nI hope it helps.", "When did Mira Tolve die?"),
+        (
+            "Sure! Here is the rewritten question:\n\nWhen did Mira Tolve die?\nI hope it helps.",
+            "When did Mira Tolve die?",
+        ),
         ("Here's the stand-alone search query: mira tolve death", "mira tolve death"),
         ("**Query:** orlen  glassworks\tfounder", "orlen glassworks founder"),
         ("- “Who founded the mill?”", "Who founded the mill?"),

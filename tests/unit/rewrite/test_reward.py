@@ -115,9 +115,7 @@ def make(labels_fixture, **options):
     defaults = {"retrievers": {"bm25": bm25, "dense": dense}, "utilities": ["gain"], "k": 2}
     corpus = [Passage(one, f"text {one}") for one in ("p1", "p2", "p3", "bad")]
     query = Query("q", "and she?", history=(Turn("user", "who is mira"),))
-    return reward_candidates(
-        candidates, queries=[query], corpus=corpus, generator=None, **{**defaults, **options}
-    )
+    return reward_candidates(candidates, queries=[query], corpus=corpus, generator=None, **{**defaults, **options})
 
 
 def test_parts_by_hand_and_empty_retrieval_is_worth_nothing(labels):
