@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
+from utilitune.sample.entity import Entity, Fact, Group
 from utilitune.sample.frames import phrases
 from utilitune.sample.prose import sentence, slots
 from utilitune.sample.questions import question
-from utilitune.sample.world import Entity, Fact, Group
 
 TURNS = (3, 5)
 SWITCH, GO_BACK, ELLIPSIS, NOUN = 0.75, 0.3, 0.25, 0.3  # chances, where the move is possible
@@ -88,11 +88,13 @@ class _Talk:
         if move == "ellipsis":
             return sentence(self.rng.choice(bank.brief).format(**slots(entity, "pronoun"))), rewrite
         if move == "back":
-            if self.rng.random() < 0.5:
+            if self.rng.random() < 0.5 and not frame.says(entity.noun):
                 return question(entity, frame, "noun"), rewrite
             text = question(entity, frame, "pronoun")
             return f"Going back to the {entity.noun}: {text[0].lower()}{text[1:]}", rewrite
         how = self._mention(move, entity)
+        if how != "pronoun" and frame.says(entity.noun):
+            how = "pronoun"
         text = question(entity, frame, how)
         if move == "switch" and self.rng.random() < 0.25:
             text = f"And {text[0].lower()}{text[1:]}"

@@ -12,9 +12,10 @@ from utilitune.errors import ConfigError
 from utilitune.progress import progress
 from utilitune.records import Dataset, Passage, Qrels, Query, Turn, write_dataset
 from utilitune.sample.conversations import TURNS, Exchange, converse
+from utilitune.sample.entity import Entity, Group
 from utilitune.sample.layout import entity_id, number_of, passage_id, places, sample_corpus
 from utilitune.sample.questions import askable, stand_alone
-from utilitune.sample.world import Entity, Group, build_group
+from utilitune.sample.world import build_group
 
 NAME = "sample-world"
 TEST_SHARE = 0.3

@@ -37,6 +37,10 @@ class Frame:
     leads: bool
     pronoun_reads_well: bool
 
+    def says(self, word: str) -> bool:
+        """Whether the frame holds a word already: "the town's town hall" reads badly."""
+        return word in re.findall(r"[\w-]+", self.named)
+
 
 @dataclass(frozen=True)
 class Phrases:

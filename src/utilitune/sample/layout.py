@@ -7,9 +7,10 @@ from functools import cache
 from random import Random
 
 from utilitune.records import Passage
+from utilitune.sample.entity import Entity, Group
 from utilitune.sample.frames import sections
 from utilitune.sample.prose import write
-from utilitune.sample.world import Entity, Group, build_group
+from utilitune.sample.world import build_group
 
 
 @cache

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from random import Random
 
+from utilitune.sample.entity import PRONOUNS, Entity, Fact
 from utilitune.sample.frames import Frame, Tone, fillers, leads, phrases, sections, tones
 from utilitune.sample.names import package_yaml, phonologies
-from utilitune.sample.world import PRONOUNS, Entity, Fact
 
 FEWEST, MOST = (61, 74), 118  # words: the least a passage aims at is drawn from the first; the promise is 60 to 120
 ASIDE_STEP, MOST_ASIDES = 11, 8
@@ -113,6 +113,7 @@ def _extra(entity: Entity, rng: Random) -> dict[str, str]:
         "friend": rng.choice(pool.given["female"] if rng.random() < 0.5 else pool.given["male"]),
         "a_day": rng.choice(package_yaml("values.yaml")["weekdays"]),
         "room": str(rng.randint(2, 29)),
+        "a_role": article(entity.noun),
     }
     return slots(entity, "name") | more
 
@@ -173,15 +174,15 @@ def _single(writer: _Writer, frame: Frame, fact: Fact) -> str:
     how = writer.refer()
     if how == "pronoun" and not frame.pronoun_reads_well:
         how = "noun"
+    if how == "noun" and frame.says(writer.entity.noun):
+        how = "name"
     text = (frame.pronoun if how == "pronoun" else frame.named).format(**writer.slots(how, fact))
     if frame.leads and writer.mentioned and writer.rng.random() < 0.22:
         text = writer.rng.choice(leads()).format(x=text)
     return sentence(text)
 
 
-def _fit(
-    told: list[str], tone: Tone, entity: Entity, rng: Random, extra: dict[str, str], turn: int
-) -> str:
+def _fit(told: list[str], tone: Tone, entity: Entity, rng: Random, extra: dict[str, str], turn: int) -> str:
     """Add a closing and asides until the passage is long enough, and drop what makes it too long."""
     stock = fillers(entity.kind)
     start = turn * ASIDE_STEP % len(stock)  # by turns, not by chance: none is used much more often than another

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
+from utilitune.sample.entity import Entity, Group
 from utilitune.sample.frames import Frame, phrases
 from utilitune.sample.layout import number_of
 from utilitune.sample.prose import sentence, slots
-from utilitune.sample.world import Entity, Group
 
 MOST_ANSWER_WORDS = 4
 

@@ -1,93 +1,27 @@
 """The facts of the sample world: groups of linked entities, each group closed, consistent and a function of its number.
 
 A group is a river, two towns of similar name, their founders (siblings), two landmarks by one architect, a novel, its
-film, a song, an invention, a firm, a yearly event and the people behind them: 20 entities, 40 passages. A fact is
+film, a song, an invention, a firm, a yearly event and the people behind them: 19 entities, 40 passages. A fact is
 stated in one passage only; who made a work is told either on the maker's side or on the work's side, never on both.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from utilitune.sample.entity import Entity, Fact, Group
 from utilitune.sample.names import Phonology, package_yaml, phonologies
 from utilitune.sample.titles import firm_name, title_of
 
 LAST_YEAR = 2015
-PRONOUNS = {"female": ("she", "her", "her"), "male": ("he", "his", "him"), "": ("it", "its", "it")}
+ORDER = (
+    "river", "town1", "town2", "founder1", "founder2", "landmark1", "landmark2", "architect", "book", "novelist",
+    "composer", "song", "film", "director", "invention", "inventor", "firm", "industrialist", "event",
+)  # fmt: skip
+FIRST_YEAR = {"reinforced concrete": 1895, "riveted steel": 1875, "an electric motor": 1885}
 FAMILIES = 6  # surnames of a group
 THINGS = 4  # stems of landmarks, the invention and the event
-
-
-@dataclass(frozen=True)
-class Fact:
-    """One attribute's value.
-
-    Attributes:
-        value: As it stands in running text, e.g. ``"the Harnel Bridge"``, ``"143 kilometres"``.
-        target: Key of the entity that the value names, ``""`` when it names none.
-        gender: ``"female"`` or ``"male"`` when the value is a person, else ``""``.
-    """
-
-    value: str
-    target: str = ""
-    gender: str = ""
-
-    @property
-    def answers(self) -> tuple[str, ...]:
-        """Gold answers: the value without its article, and a measure also as the bare number."""
-        core = self.value
-        for word in ("the ", "a ", "an "):
-            core = core.removeprefix(word)
-        number, _, unit = core.partition(" ")
-        return (core, number) if unit and number.replace(",", "").isdigit() else (core,)
-
-
-@dataclass
-class Entity:
-    """Something that passages are about.
-
-    Attributes:
-        key: Its place in the group, e.g. ``"town1"``.
-        kind: Name of its frame file.
-        name: In running text, with its article if it has one.
-        noun: What it is: ``"bridge"``, ``"novelist"``.
-        gender: ``"female"``, ``"male"`` or ``""``.
-        facts: By attribute.
-        birth: Year of birth, of people.
-    """
-
-    key: str
-    kind: str
-    name: str
-    noun: str
-    gender: str = ""
-    facts: dict[str, Fact] = field(default_factory=dict)
-    birth: int = 0
-
-    @property
-    def title(self) -> str:
-        """The name without ``the``."""
-        return self.name.removeprefix("the ")
-
-    @property
-    def fact_of_naming(self) -> Fact:
-        """The fact value that names this entity."""
-        return Fact(self.name, self.key, self.gender)
-
-
-@dataclass(frozen=True)
-class Group:
-    """A closed set of linked entities.
-
-    Attributes:
-        number: From 0.
-        entities: By key, in corpus order.
-    """
-
-    number: int
-    entities: dict[str, Entity]
 
 
 def build_group(number: int, seed: int) -> Group:
@@ -121,16 +55,16 @@ class _Builder:
         for entity in self.entities.values():
             if entity.kind == "person":
                 self._life(entity)
-        order = (
-            "river town1 town2 founder1 founder2 landmark1 landmark2 architect book novelist composer song film "
-            "director invention inventor firm industrialist event"
-        ).split()
-        return Group(self.number, {key: self.entities[key] for key in order})
+        return Group(self.number, {key: self.entities[key] for key in ORDER})
 
     # small draws
 
     def _pick(self, pool: str) -> str:
         return str(self.rng.choice(self.pools[pool]))
+
+    def _of_its_time(self, pool: str, year: int) -> str:
+        """A value that existed in ``year``."""
+        return str(self.rng.choice([value for value in self.pools[pool] if FIRST_YEAR.get(value, 0) <= year]))
 
     def _fact(self, entity: Entity, attribute: str, value: str | Fact | int) -> None:
         entity.facts[attribute] = value if isinstance(value, Fact) else Fact(str(value))
@@ -248,12 +182,14 @@ class _Builder:
             self._fact(place, "built", built)
             self._made_by(place, "architect", told_by_maker=number == 1 and rng.random() < 0.35)
             if kind == "bridge":
-                self._facts(place, material="bridge_materials", arches="numbers")
+                self._fact(place, "material", self._of_its_time("bridge_materials", built))
+                self._facts(place, arches="numbers")
                 self._fact(place, "span", f"{rng.randint(38, 640)} metres")
             else:
-                self._facts(place, material="tower_materials")
-                self._fact(place, "height", f"{rng.randint(19, 96)} metres")
-                self._fact(place, "steps", rng.randint(64, 420))
+                self._fact(place, "material", self._of_its_time("tower_materials", built))
+                height = rng.randint(19, 96)
+                self._fact(place, "height", f"{height} metres")
+                self._fact(place, "steps", round(height * rng.uniform(3.2, 5.2)))
             self._facts(place, nickname="nicknames")
             self._fact(place, "cost", self._money(12_000, 990_000))
             self._fact(place, "repaired", rng.randint(built + 12, min(built + 75, 1998)))
@@ -281,7 +217,7 @@ class _Builder:
         self._facts(book, draft="drafts")
         self._fact(book, "pages", f"{rng.randint(118, 790)} pages")
         self._fact(book, "setting", self._far())
-        shown = max(1921, int(book.facts["year"].value) + rng.randint(4, 20))
+        shown = max(1931, int(book.facts["year"].value) + rng.randint(4, 20))
         self._person("director", "director", 5, shown - rng.randint(28, 52))
         film = self._work("film", "film", "film", "director", shown)
         self._fact(film, "star", self._minor())
@@ -307,7 +243,8 @@ class _Builder:
         self._made_by(invention, "inventor", told_by_maker=rng.random() < 0.35)
         self._fact(invention, "year", year)
         self._fact(invention, "purpose", rng.choice(self.pools["devices"][device]))
-        self._facts(invention, power="powers", part="gears")
+        self._fact(invention, "power", self._of_its_time("powers", year))
+        self._facts(invention, part="gears")
         self._fact(invention, "demo", self._far())
         self._fact(invention, "weight", f"{rng.randint(9, 640)} kilograms")
         self._fact(invention, "price", self._money(18, 940))
@@ -336,5 +273,3 @@ class _Builder:
         self._fact(event, "winner", self._minor())
         self._fact(event, "crowd", f"{rng.randint(900, 38_000):,}")
         self._fact(town, "fair", event.fact_of_naming)
-
-
