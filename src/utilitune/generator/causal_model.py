@@ -29,6 +29,8 @@ class CausalModel:
         self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
         accepted = inspect.signature(model.forward).parameters
         self._positions = "position_ids" in accepted
+        # The name of the cache argument depends on the version of transformers.
+        self._cache_name = "cache" if "cache" in accepted else "past_key_values"
         self._keeps = "logits_to_keep" in accepted
         self._plain_head = self._head_is_plain()
 
@@ -45,34 +47,35 @@ class CausalModel:
         Raises:
             ConfigError: When the model keeps a kind of state that cannot be shared between continuations.
         """
-        features, cache = self.step(ids, mask, None, keep=1)
+        from transformers.cache_utils import DynamicCache
+
+        cache = DynamicCache(config=self.model.config)
+        features = self.step(ids, mask, cache, keep=1)
         _check_cache(cache)
         return features[:, 0], cache
 
-    def step(self, ids: Tensor, mask: Tensor, cache: Any, keep: int) -> tuple[Tensor, Any]:
+    def step(self, ids: Tensor, mask: Tensor, cache: Any, keep: int) -> Tensor:
         """Run new tokens after what the cache holds.
 
         Args:
             ids: ``[rows, new]``.
             mask: ``[rows, past + new]``.
-            cache: Cache of the past (changed in place), or ``None``.
+            cache: Cache of the past; grows in place.
             keep: How many last positions are wanted.
 
         Returns:
-            Features ``[rows, keep, width]`` for ``logits``, and the cache.
+            Features ``[rows, keep, width]`` for ``logits``.
         """
-        given: dict[str, Any] = {"input_ids": ids, "attention_mask": mask, "use_cache": True}
+        given: dict[str, Any] = {"input_ids": ids, "attention_mask": mask, self._cache_name: cache, "use_cache": True}
         if self._positions:
             given["position_ids"] = (mask.cumsum(dim=-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-        if cache is not None:
-            given["past_key_values"] = cache
         if self._plain_head:
-            out = self.model.base_model(**given)
-            return out.last_hidden_state[:, -keep:], out.past_key_values
+            states: Tensor = self.model.base_model(**given).last_hidden_state
+            return states[:, -keep:]
         if self._keeps:
             given["logits_to_keep"] = keep
-        out = self.model(**given)
-        return out.logits[:, -keep:], out.past_key_values
+        logits: Tensor = self.model(**given).logits
+        return logits[:, -keep:]
 
     def logits(self, features: Tensor) -> Tensor:
         """Turn ``[n, width]`` features into ``[n, vocabulary]`` float32 logits."""

@@ -160,7 +160,7 @@ class Engine:
             mask = torch.cat([prefilled.mask[rows], real[:, 1:].to(prefilled.mask.dtype)], dim=1)
             same = len(wanted) == len(prefilled.mask) and bool((rows == torch.arange(len(rows), device=device)).all())
             cache = fork(prefilled.cache) if same else select_rows(prefilled.cache, rows)
-            later, _ = self._model.step(padded[:, :-1], mask, cache, keep=longest - 1)
+            later = self._model.step(padded[:, :-1], mask, cache, keep=longest - 1)
             features = torch.cat([features, later], dim=1)
         logprobs, entropies = feature_stats(self._model.logits, features[real], padded[real], self._model.vocabulary)
         values: list[Numbers] = []
@@ -202,8 +202,7 @@ class Engine:
                 rows = [rows[place] for place in alive]
                 mask, tokens, cache = mask[keep], tokens[keep], select_rows(cache, keep)
             mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=1)
-            features, cache = self._model.step(tokens.unsqueeze(1), mask, cache, keep=1)
-            features = features[:, 0]
+            features = self._model.step(tokens.unsqueeze(1), mask, cache, keep=1)[:, 0]
 
     def _ended_by(self, row: _Row) -> str | None:
         """Say what ended the answer, ``None`` while it goes on."""

@@ -129,7 +129,7 @@ def _load_transformers(spec: GeneratorSpec) -> Generator:
         model = AutoModelForCausalLM.from_pretrained(source, dtype=DTYPES[dtype], use_safetensors=True, **hub).to(
             device
         )
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise ConfigError(
             f"cannot load {spec.model!r}: {str(error).splitlines()[0]}; give a folder with config.json, tokenizer and "
             f"*.safetensors, a Hub id that can be reached, or a packaged model ({PREFIX}smollm2-135m-instruct)"

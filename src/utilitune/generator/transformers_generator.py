@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from utilitune.generator.answer_text import AnswerText
@@ -20,6 +21,15 @@ from utilitune.generator.protocol import (
 from utilitune.generator.rendering import Renderer
 from utilitune.generator.sampling import Sampler
 from utilitune.generator.window import Encoded, Window, window_of
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """One prompt with the answers and the scored continuations that are wanted of it."""
+
+    prompt: Prompt
+    orders: Sequence[DecodeOrder]
+    given: Sequence[str | tuple[int, ...]] = ()
 
 
 class TransformersGenerator:
@@ -101,7 +111,7 @@ class TransformersGenerator:
         orders: list[list[DecodeOrder]] = [
             [DecodeOrder(task.max_new_tokens, tuple(task.stop))] if task.max_new_tokens > 0 else [] for task in tasks
         ]
-        asked = [(task.prompt, orders[place], task.continuations) for place, task in enumerate(tasks)]
+        asked = [_Asked(task.prompt, orders[place], task.continuations) for place, task in enumerate(tasks)]
         results = []
         for answers, scored in self._run(asked):
             results.append(TaskResult(answers[0] if answers else None, tuple(scored)))
@@ -125,7 +135,7 @@ class TransformersGenerator:
         if len(prompts) != len(continuations):
             raise ValueError(f"{len(prompts)} prompts but {len(continuations)} continuations: one is needed for each")
         asked = [
-            (Prompt.of(prompt), [], [given if isinstance(given, str) else tuple(given)])
+            _Asked(Prompt.of(prompt), (), (given if isinstance(given, str) else tuple(given),))
             for prompt, given in zip(prompts, continuations, strict=True)
         ]
         return [scored[0] for _, scored in self._run(asked)]
@@ -163,7 +173,7 @@ class TransformersGenerator:
         _check_sampling(max_new_tokens, n, temperature, top_p, stop)
         samplers = [Sampler(temperature, top_p, seed, number) for number in range(n)] if temperature else [None]
         orders = [DecodeOrder(max_new_tokens, tuple(stop), sampler) for sampler in samplers]
-        return [answers for answers, _ in self._run([(Prompt.of(prompt), orders, ()) for prompt in prompts])]
+        return [answers for answers, _ in self._run([_Asked(Prompt.of(p), orders) for p in prompts])]
 
     def fits(self, prompt: Prompt | str, room: int = 16) -> bool:
         """Tell whether a prompt and ``room`` more tokens fit the context window (cut, if the policy allows)."""
@@ -185,13 +195,12 @@ class TransformersGenerator:
         ids, moved = self._boundary.plain_prompt(text)
         return Encoded(tuple(ids), moved)
 
-    def _run(
-        self, asked: Sequence[tuple[Prompt, Sequence[DecodeOrder], Sequence[str | tuple[int, ...]]]]
-    ) -> list[tuple[list[Generation], list[Continuation]]]:
+    def _run(self, asked: Sequence[_Asked]) -> list[tuple[list[Generation], list[Continuation]]]:
         """Merge wishes by prompt, run them, and hand each its results."""
         work: dict[tuple[int, ...], Work] = {}
         plans = []
-        for prompt, orders, given in asked:
+        for wish in asked:
+            prompt, orders, given = wish.prompt, wish.orders, wish.given
             moved = "" if not any(isinstance(text, str) for text in given) else self._moved(prompt)
             ids = [self._boundary.continuation(text, moved) for text in given]
             room = max([order.max_new_tokens for order in orders] + [len(tokens) for tokens in ids], default=0)
