@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 
-from utilitune.generator.protocol import Continuation, Generator, Prompt, Task, TaskResult
-from utilitune.scoring.protocol import Force, Greedy, Request, Rescore
+from utilitune.generator.protocol import Continuation, Generator, TaskResult
+from utilitune.scoring.protocol import Force, Greedy, Request
 from utilitune.scoring.response_key import ResponseKeys
+from utilitune.scoring.schedule import Fused, Part, fuse, stages
 from utilitune.scoring.store import LabelStore
 
 
@@ -17,32 +18,6 @@ class Failure:
     """No response, and why."""
 
     reason: str
-
-
-@dataclass(frozen=True)
-class _Part:
-    """One response to be had from the generator: a greedy answer, or a scored continuation."""
-
-    key: bytes
-    prompt: Prompt
-    max_new_tokens: int = 0
-    stop: tuple[str, ...] = ()
-    continuation: str | tuple[int, ...] | None = None
-
-
-@dataclass
-class _Fused:
-    """Parts that share one prompt and hence one prefill; at most one greedy answer."""
-
-    prompt: Prompt
-    greedy: _Part | None = None
-    scored: list[_Part] = field(default_factory=list)
-
-    def task(self) -> Task:
-        texts = tuple(part.continuation for part in self.scored if part.continuation is not None)
-        if self.greedy is None:
-            return Task(self.prompt, continuations=texts)
-        return Task(self.prompt, self.greedy.max_new_tokens, self.greedy.stop, texts)
 
 
 Answered = dict[bytes, Continuation | Failure]
@@ -60,8 +35,7 @@ class Responder:
     def respond(self, requests: Iterable[Request]) -> dict[Request, Continuation | Failure]:
         """Answer ``requests`` and commit all new responses in one transaction.
 
-        Phase 1 gets the greedy answers and forced texts, phase 2 scores the answers' token ids under other
-        prompts. What the generator is given depends only on ``requests`` and on what the store lacks.
+        What the generator is given depends only on ``requests`` and on what the store lacks.
 
         Args:
             requests: The requests of one chunk, repeats allowed.
@@ -69,47 +43,40 @@ class Responder:
         Returns:
             Request -> response. Greedy answers that rescoring needed are there as well.
         """
-        unique: dict[Request, None] = {}
-        for request in requests:
-            if isinstance(request, Rescore):
-                unique[request.of] = None
-            unique[request] = None
-        first: dict[Request, _Part] = {
-            request: self._part(request) for request in unique if not isinstance(request, Rescore)
-        }
-        answered, new = self._answer(list(first.values()))
-        second: dict[Request, _Part] = {}
-        failed: dict[Request, Failure] = {}
-        for request in unique:
-            if isinstance(request, Rescore):
-                part = self._rescoring(request, answered[first[request.of].key])
+        keys: dict[Request, bytes] = {}
+        responses: dict[Request, Continuation | Failure] = {}
+        new: dict[bytes, Continuation] = {}
+        for stage in stages(requests):
+            parts: dict[Request, Part] = {}
+            for request in stage:
+                part = self._part(request, responses)
                 if isinstance(part, Failure):
-                    failed[request] = part
+                    responses[request] = part
                 else:
-                    second[request] = part
-        more, new_scores = self._answer(list(second.values()))
-        answered.update(more)
-        answered.update(self.store.put_many({**new, **new_scores}))
-        responses = {request: answered[part.key] for request, part in {**first, **second}.items()}
-        responses.update(failed)
-        return responses
+                    parts[request] = part
+            answered, fresh = self._answer(list(parts.values()))
+            new.update(fresh)
+            keys.update({request: part.key for request, part in parts.items()})
+            responses.update({request: answered[part.key] for request, part in parts.items()})
+        kept = self.store.put_many(new)
+        return {request: kept.get(keys.get(request, b""), each) for request, each in responses.items()}
 
-    def _part(self, request: Greedy | Force) -> _Part:
+    def _part(self, request: Request, responses: Mapping[Request, Continuation | Failure]) -> Part | Failure:
+        prompt = request.prompt
         if isinstance(request, Force):
-            key = self.keys.scored(request.prompt, request.text)
-            return _Part(key, request.prompt, continuation=request.text)
-        key = self.keys.greedy(request.prompt, request.max_new_tokens, request.stop)
-        return _Part(key, request.prompt, request.max_new_tokens, request.stop)
-
-    def _rescoring(self, request: Rescore, answer: Continuation | Failure) -> _Part | Failure:
+            return Part(self.keys.scored(prompt, request.text), prompt, continuation=request.text)
+        if isinstance(request, Greedy):
+            key = self.keys.greedy(prompt, request.max_new_tokens, request.stop)
+            return Part(key, prompt, request.max_new_tokens, request.stop)
+        answer = responses[request.of]
         if isinstance(answer, Failure):
             return answer
         tokens = tuple(answer.token_ids) or answer.text
         if not tokens:
             return Failure("the generator's answer is empty: nothing to score under the other prompt")
-        return _Part(self.keys.scored(request.prompt, tokens), request.prompt, continuation=tokens)
+        return Part(self.keys.scored(prompt, tokens), prompt, continuation=tokens)
 
-    def _answer(self, parts: Sequence[_Part]) -> tuple[Answered, dict[bytes, Continuation]]:
+    def _answer(self, parts: Sequence[Part]) -> tuple[Answered, dict[bytes, Continuation]]:
         """Return all responses by key, and those that the store does not have yet."""
         found = self.store.get_many([part.key for part in parts])
         missing = {part.key: part for part in parts if part.key not in found}
@@ -119,11 +86,11 @@ class Responder:
         answered.update(computed)
         return answered, new
 
-    def _compute(self, parts: list[_Part]) -> Answered:
+    def _compute(self, parts: list[Part]) -> Answered:
         """Run the parts; when the generator refuses, halve until the culprits stand alone."""
         if not parts:
             return {}
-        fused = _fuse(parts)
+        fused = fuse(parts)
         try:
             results = self.generator.run([each.task() for each in fused])
         except ValueError as error:
@@ -139,24 +106,7 @@ class Responder:
         return answered
 
 
-def _fuse(parts: Iterable[_Part]) -> list[_Fused]:
-    """Group parts by prompt in order of first appearance; a second greedy answer needs a task of its own."""
-    first: dict[Prompt, _Fused] = {}
-    fused: list[_Fused] = []
-    for part in parts:
-        group = first.get(part.prompt)
-        if group is None or (part.continuation is None and group.greedy is not None):
-            group = _Fused(part.prompt)
-            first.setdefault(part.prompt, group)
-            fused.append(group)
-        if part.continuation is None:
-            group.greedy = part
-        else:
-            group.scored.append(part)
-    return fused
-
-
-def _unpack(fused: _Fused | None, result: TaskResult | None, answered: Answered) -> None:
+def _unpack(fused: Fused | None, result: TaskResult | None, answered: Answered) -> None:
     if fused is None or result is None or len(result.continuations) != len(fused.scored):
         raise RuntimeError("the generator did not return one result a task and one row a continuation")
     parts = [*([fused.greedy] if fused.greedy else []), *fused.scored]

@@ -105,10 +105,14 @@ def test_order_of_rows_and_the_manifest(world, counted):
 def test_every_response_is_computed_once_and_prompts_are_fused(world, counted):
     label(*world, short(ALL), counted, k=3)
     assert max(Counter(counted.computed).values()) == 1
-    tasks = counted.calls[1]  # phase 2 of the only chunk
-    assert len(tasks) == len({task.prompt for task in tasks}), "one prefill a prompt"
-    bare = [task for task in tasks if "lies on" not in task.prompt.plain]
-    assert len(bare) == 6 and all(len(task.continuations) >= 2 for task in bare)
+    first, second, last = counted.calls  # one chunk: bare answers, everything with passages, grounded answers bare
+    for tasks in counted.calls:
+        assert len(tasks) == len({task.prompt for task in tasks}), "one prefill a prompt"
+    assert len(first) == len(last) == 6 and not any("lies on" in task.prompt.plain for task in first + last)
+    assert len(second) == 2 * 18 and all("lies on" in task.prompt.plain for task in second)
+    answers = [task for task in second if task.max_new_tokens]
+    assert len(answers) == 18 and all(len(task.continuations) == 1 for task in answers)
+    assert sum(len(task.continuations) for task in last) >= 12, "all answers of a query share its bare prefill"
 
 
 def test_second_run_a_new_gamma_and_a_new_tau_need_no_model(world, tiny, tmp_path):
