@@ -32,7 +32,8 @@ class CausalModel:
         # The name of the cache argument depends on the version of transformers.
         self._cache_name = "cache" if "cache" in accepted else "past_key_values"
         self._keeps = "logits_to_keep" in accepted
-        self._plain_head = self._head_is_plain()
+        # Whether ``step`` gives hidden states (a few values a position) or, for other heads, logits.
+        self.gives_states = self._head_is_plain()
 
     def prefill(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Any]:
         """Run left-padded prompts.
@@ -52,7 +53,7 @@ class CausalModel:
         cache = DynamicCache(config=self.model.config)
         features = self.step(ids, mask, cache, keep=1)
         _check_cache(cache)
-        return features[:, 0], cache
+        return features[:, 0].clone(), cache
 
     def step(self, ids: Tensor, mask: Tensor, cache: Any, keep: int) -> Tensor:
         """Run new tokens after what the cache holds.
@@ -69,7 +70,7 @@ class CausalModel:
         given: dict[str, Any] = {"input_ids": ids, "attention_mask": mask, self._cache_name: cache, "use_cache": True}
         if self._positions:
             given["position_ids"] = (mask.cumsum(dim=-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-        if self._plain_head:
+        if self.gives_states:
             states: Tensor = self.model.base_model(**given).last_hidden_state
             return states[:, -keep:]
         if self._keeps:
@@ -79,7 +80,7 @@ class CausalModel:
 
     def logits(self, features: Tensor) -> Tensor:
         """Turn ``[n, width]`` features into ``[n, vocabulary]`` float32 logits."""
-        if not self._plain_head:
+        if not self.gives_states:
             return features.float()
         logits: Tensor = self.model.get_output_embeddings()(features)
         return logits.float()

@@ -14,6 +14,9 @@ from utilitune.generator.causal_model import CausalModel, fork, select_rows
 from utilitune.generator.entropy import feature_stats, logit_stats
 from utilitune.generator.sampling import Sampler, draw
 
+# Logits of all positions of a scored batch, for models whose head cannot be applied position by position (1 GiB).
+MAX_HELD_LOGITS = 1 << 28
+
 
 @dataclass(frozen=True)
 class DecodeOrder:
@@ -79,6 +82,12 @@ class _Prefilled:
     mask: Tensor
     cache: Any
 
+    def rows(self, wanted: Tensor) -> Any:
+        """Return a cache of the wanted rows that may grow; copied only when they are not all rows in order."""
+        if wanted.tolist() == list(range(len(self.mask))):
+            return fork(self.cache)
+        return select_rows(self.cache, wanted)
+
 
 class Engine:
     """Executes work in token-budget batches.
@@ -97,18 +106,16 @@ class Engine:
         self._budget = batch_tokens
         self.out_of_memory = 0
 
-    def run(self, work: Sequence[Work], done: Callable[[int], None] = lambda count: None) -> None:
+    def run(self, work: Sequence[Work]) -> None:
         """Fill in the results of all work, longest prompts first (what breaks for memory breaks at once).
 
         Args:
             work: Distinct prompts.
-            done: Called with the number of prompts finished after each batch.
         """
         ordered = sorted(work, key=lambda item: (-len(item.ids), item.ids))
         with torch.inference_mode():
             for batch in split_by_budget(ordered, lambda item: len(item.ids), self._budget):
                 self._run_batch(batch)
-                done(len(batch))
 
     def _run_batch(self, batch: Sequence[Work]) -> None:
         """Run a batch; out of memory, run its halves."""
@@ -131,12 +138,18 @@ class Engine:
         width = prefilled.mask.shape[1]
         wanted = [(row, ids) for row, item in enumerate(batch) for ids in item.score]
         wanted.sort(key=lambda pair: (len(pair[1]), pair[0]))
-        for part in split_by_budget(wanted, lambda pair: width + len(pair[1]), self._budget):
+        for part in split_by_budget(wanted, lambda pair: self._cost(width, len(pair[1])), self._budget):
             for (row, ids), numbers in zip(part, self._score(prefilled, part), strict=True):
                 batch[row].scored[ids] = numbers
         orders = [(row, order) for row, item in enumerate(batch) for order in item.decode]
         for chosen in split_by_budget(orders, lambda pair: width + pair[1].max_new_tokens, self._budget):
             self._decode(prefilled, [(row, _start(batch[row], order)) for row, order in chosen])
+
+    def _cost(self, width: int, length: int) -> int:
+        """Return what a continuation counts against the budget; more when a model hands out logits, not states."""
+        if self._model.gives_states:
+            return width + length
+        return max(width + length, self._budget * length * self._model.vocabulary // MAX_HELD_LOGITS)
 
     def _prefill(self, prompts: Sequence[tuple[int, ...]]) -> _Prefilled:
         width = max(len(ids) for ids in prompts)
@@ -158,8 +171,7 @@ class Engine:
         if longest > 1:
             # The last token is never run: nothing after it is wanted.
             mask = torch.cat([prefilled.mask[rows], real[:, 1:].to(prefilled.mask.dtype)], dim=1)
-            same = len(wanted) == len(prefilled.mask) and bool((rows == torch.arange(len(rows), device=device)).all())
-            cache = fork(prefilled.cache) if same else select_rows(prefilled.cache, rows)
+            cache = prefilled.rows(rows)
             later = self._model.step(padded[:, :-1], mask, cache, keep=longest - 1)
             features = torch.cat([features, later], dim=1)
         logprobs, entropies = feature_stats(self._model.logits, features[real], padded[real], self._model.vocabulary)
@@ -177,7 +189,7 @@ class Engine:
         index = torch.tensor([row for row, _ in started], device=device)
         rows = [row for _, row in started]
         features, mask = prefilled.features[index], prefilled.mask[index]
-        cache = select_rows(prefilled.cache, index)
+        cache = prefilled.rows(index)
         while True:
             logits = self._model.logits(features)
             tokens = _choose(logits, rows)

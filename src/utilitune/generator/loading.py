@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -117,8 +118,7 @@ def _load_transformers(spec: GeneratorSpec) -> Generator:
     try:
         config = AutoConfig.from_pretrained(source, **hub)
         tokenizer = AutoTokenizer.from_pretrained(source, **hub)
-        if spec.template is not None:
-            Renderer(tokenizer, spec.template, spec.model)
+        renderer = Renderer(tokenizer, spec.template, spec.model)
         device = _device(spec.device)
         text = config.get_text_config()
         hidden = int(text.hidden_size)
@@ -126,9 +126,10 @@ def _load_transformers(spec: GeneratorSpec) -> Generator:
             spec.dtype, device, hidden, int(getattr(text, "intermediate_size", None) or 4 * hidden)
         )
         say(f"{spec.model}: {dtype} on {device} ({reason})")
-        model = AutoModelForCausalLM.from_pretrained(source, dtype=DTYPES[dtype], use_safetensors=True, **hub).to(
-            device
-        )
+        with _no_bars():
+            model = AutoModelForCausalLM.from_pretrained(source, dtype=DTYPES[dtype], use_safetensors=True, **hub).to(
+                device
+            )
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"cannot load {spec.model!r}: {str(error).splitlines()[0]}; give a folder with config.json, tokenizer and "
@@ -142,11 +143,25 @@ def _load_transformers(spec: GeneratorSpec) -> Generator:
         tokenizer,
         name=spec.model,
         revision=_revision(source, local, model.config),
-        template=spec.template,
+        renderer=renderer,
         adapter=adapter,
         batch_tokens=spec.batch_tokens,
         overflow=spec.overflow,
     )
+
+
+@contextmanager
+def _no_bars() -> Iterator[None]:
+    """Keep transformers' own bars away while a model of a few seconds loads."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def _locate(model: str) -> tuple[str, bool]:

@@ -42,7 +42,7 @@ class TransformersGenerator:
         tokenizer: Its tokenizer.
         name: Name for messages and for the identity.
         revision: Hub revision or weight hash.
-        template: As ``Renderer`` takes it.
+        renderer: Renderer of its chat template; made from the tokenizer when not given.
         adapter: Adapter id and hash, for the identity.
         batch_tokens: Tokens in a batch, padding included.
         overflow: ``"truncate"`` cuts passages of over-long prompts, ``"error"`` refuses them.
@@ -58,7 +58,7 @@ class TransformersGenerator:
         *,
         name: str = "local",
         revision: str = "",
-        template: str | None = None,
+        renderer: Renderer | None = None,
         adapter: str = "",
         batch_tokens: int = 8192,
         overflow: str = "truncate",
@@ -66,7 +66,7 @@ class TransformersGenerator:
         model.eval()
         self.model = model
         self.tokenizer = tokenizer
-        self._renderer = Renderer(tokenizer, template, name)
+        self._renderer = renderer or Renderer(tokenizer, model=name)
         causal = CausalModel(model)
         self._boundary = Boundary(tokenizer, causal.vocabulary)
         self._answer_text = AnswerText(tokenizer)

@@ -226,7 +226,7 @@ def test_recurrent_state_is_refused(tokenizers_of):
     ("kind", "plain"), [("llama", True), ("gpt2", True), ("gemma3", True), ("gemma3-capped", False)]
 )
 def test_capped_logits_are_noticed(kind, plain, build):
-    assert build(kind)._engine._model._plain_head is plain
+    assert build(kind)._engine._model.gives_states is plain
 
 
 def test_bfloat16_differs_little_and_identity_says_so(tiny, tokenizers_of):
