@@ -11,6 +11,7 @@ from typing import Any
 
 from utilitune.generator.protocol import Continuation, Generator
 from utilitune.records.label import Status, UtilityLabel
+from utilitune.records.plain import finite_only
 from utilitune.scoring.protocol import Utility
 from utilitune.scoring.responder import Failure
 from utilitune.scoring.work_list import Item
@@ -38,7 +39,7 @@ def label_row(
         value = utility.value(item[0], item[1], got)
     except ValueError as error:
         return _row(item, label_set, None, "failed", {"reason": str(error)})
-    evidence = finite(dict(value.evidence))
+    evidence = _json_ready(dict(value.evidence))
     evidence.setdefault("truncated", any(each.truncated for each in got.values()))
     number = float(value.utility)
     if not isfinite(number):
@@ -56,15 +57,14 @@ def _row(item: Item, label_set: str, number: float | None, status: Status, evide
     return UtilityLabel(query.id, tuple(each.id for each in passages), number, status, label_set, evidence)
 
 
-def finite(value: Any) -> Any:
-    """Return JSON-ready ``value`` with every NaN or infinity as ``None``."""
-    if isinstance(value, float):
-        return value if isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: finite(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(each) for each in value]
-    return value
+def _json_ready(evidence: dict[str, Any]) -> dict[str, Any]:
+    """Return ``evidence`` with every NaN or infinity as ``None``; the common case costs one fast encoding."""
+    try:
+        json.dumps(evidence, allow_nan=False)
+    except (ValueError, TypeError):
+        cleaned: dict[str, Any] = finite_only(evidence)[0]
+        return cleaned
+    return evidence
 
 
 def constant_sets(rows: Iterable[UtilityLabel]) -> dict[str, str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -52,27 +53,26 @@ class LabelStore:
                 ":memory:" if self.path is None else self.path, timeout=BUSY_SECONDS, isolation_level=None
             )
             self._prepare()
-        except sqlite3.DatabaseError as error:
+        except sqlite3.Error as error:
             raise DataError(
-                f"{self.path}: not a label store ({error}); give another --store path or delete the file"
+                f"{self.path}: cannot be used as a label store ({error}); give a path that can be written, and is "
+                "a label store or nothing yet"
             ) from error
 
     def _prepare(self) -> None:
         self._db.execute("PRAGMA journal_mode=WAL")
         # With a write-ahead log this loses at most the last transactions at a power cut, never at a kill.
         self._db.execute("PRAGMA synchronous=NORMAL")
-        self._db.execute("BEGIN IMMEDIATE")
-        (found,) = self._db.execute("PRAGMA user_version").fetchone()
-        tables = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if found != FORMAT and (found or tables):
-            self._db.execute("ROLLBACK")
-            raise DataError(
-                f"{self.path}: found an SQLite file of format {found}, expected a label store of "
-                f"format {FORMAT}; give another --store path"
-            )
-        self._db.execute("CREATE TABLE IF NOT EXISTS responses (key BLOB PRIMARY KEY, response TEXT)")
-        self._db.execute(f"PRAGMA user_version={FORMAT}")
-        self._db.execute("COMMIT")
+        with self._transaction():
+            (found,) = self._db.execute("PRAGMA user_version").fetchone()
+            (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if found != FORMAT and (found or tables):
+                raise DataError(
+                    f"{self.path}: found an SQLite file of format {found}, expected a label store of "
+                    f"format {FORMAT}; give another --store path"
+                )
+            self._db.execute("CREATE TABLE IF NOT EXISTS responses (key BLOB PRIMARY KEY, response TEXT)")
+            self._db.execute(f"PRAGMA user_version={FORMAT}")
 
     def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Continuation]:
         """Return the responses that are there, and count hits and misses over the distinct keys."""
@@ -95,25 +95,40 @@ class LabelStore:
         if not rows:
             return dict(responses)
         before = self._db.total_changes
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
+        with self._trouble("written"), self._transaction():
             self._db.executemany("INSERT OR IGNORE INTO responses VALUES (?, ?)", rows)
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
         if self._db.total_changes - before == len(rows):
             return {**responses, **{key: decode(text) for key, text in rows}}
         return {**responses, **self._read([key for key, _ in rows])}
 
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, Continuation]:
         found: dict[bytes, Continuation] = {}
-        for start in range(0, len(keys), _KEYS_A_QUERY):
-            part = keys[start : start + _KEYS_A_QUERY]
-            marks = ",".join("?" * len(part))
-            query = f"SELECT key, response FROM responses WHERE key IN ({marks})"
-            found.update((bytes(key), decode(text)) for key, text in self._db.execute(query, part))
+        with self._trouble("read"):
+            for start in range(0, len(keys), _KEYS_A_QUERY):
+                part = keys[start : start + _KEYS_A_QUERY]
+                marks = ",".join("?" * len(part))
+                query = f"SELECT key, response FROM responses WHERE key IN ({marks})"
+                found.update((bytes(key), decode(text)) for key, text in self._db.execute(query, part))
         return found
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    @contextmanager
+    def _trouble(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise DataError(
+                f"{self.path}: the label store cannot be {what} ({error}); everything committed before is kept"
+            ) from error
 
     def stats(self) -> dict[str, int]:
         """Return ``responses`` kept, ``bytes`` of the database, and ``hits`` and ``misses`` so far."""

@@ -74,7 +74,7 @@ def test_many_keys_and_repeats():
 def test_a_file_that_is_no_store_is_left_alone(tmp_path):
     text = tmp_path / "labels.jsonl"
     text.write_text("{}\n" * 1000)
-    with pytest.raises(DataError, match="not a label store"):
+    with pytest.raises(DataError, match="cannot be used as a label store"):
         LabelStore(text)
     assert text.read_text() == "{}\n" * 1000
     other = tmp_path / "other.sqlite"

@@ -1,3 +1,4 @@
+import subprocess
 import sys
 import textwrap
 
@@ -97,3 +98,11 @@ def test_a_users_own_utility_is_labelled_with(own_module, world, counted):
     assert len(labels) == 12
     assert all(row.utility == -2 * len(row.evidence["answer"]) or row.evidence["answer"] == "" for row in labels)
     assert {row.name for row in labels} == {"brevity"}
+
+
+def test_naming_a_utility_and_labelling_need_no_torch():
+    code = (
+        "import sys; from utilitune.scoring import label, label_sets, make_utility; "
+        "make_utility('grogu:key-entropy,tau=0.5'); sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
