@@ -20,6 +20,8 @@ _HOME = {
     "UTILITIES": "utilitune.scoring.registry",
     "make_utility": "utilitune.scoring.registry",
     "LabelStore": "utilitune.scoring.store",
+    "Failure": "utilitune.scoring.responder",
+    "Responder": "utilitune.scoring.responder",
     "label": "utilitune.scoring.labelling",
     "label_file": "utilitune.scoring.labelling",
     "label_sets": "utilitune.scoring.labelling",
@@ -27,11 +29,13 @@ _HOME = {
 
 __all__ = [
     "UTILITIES",
+    "Failure",
     "Force",
     "Greedy",
     "LabelStore",
     "Request",
     "Rescore",
+    "Responder",
     "Responses",
     "Utility",
     "Value",
@@ -45,6 +49,7 @@ if TYPE_CHECKING:
     from utilitune.scoring.labelling import label, label_file, label_sets
     from utilitune.scoring.protocol import Force, Greedy, Request, Rescore, Responses, Utility, Value
     from utilitune.scoring.registry import UTILITIES, make_utility
+    from utilitune.scoring.responder import Failure, Responder
     from utilitune.scoring.store import LabelStore
 
 
