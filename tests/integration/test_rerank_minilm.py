@@ -37,7 +37,7 @@ def world(count: int) -> tuple[Dataset, Labels, Run]:
             corpus.append(Passage(where[town, kind], f"{text} Travellers speak well of its inns and its market."))
     queries, rows, run = [], [], Run()
     for place in range(count):
-        town, kind = TOWNS[place % len(TOWNS)], list(FACTS)[place % 4 if place < 56 else (place + 1) % 4]
+        town, kind = TOWNS[place % len(TOWNS)], list(FACTS)[place % 4]
         query = Query(f"q{place}", FACTS[kind][1].format(town=town), metadata={"conversation": town})
         queries.append(query)
         others = generator.sample([name for name in TOWNS if name != town], 4)
@@ -54,9 +54,9 @@ def world(count: int) -> tuple[Dataset, Labels, Run]:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     out = tmp_path_factory.mktemp("minilm") / "reranker"
-    dataset, labels, run = world(56)
+    dataset, labels, run = world(40)
     groups = build_groups(labels, dataset, rescale="min-max", run=run)
-    config = RerankerConfig(epochs=4, learning_rate=1e-4, batch_pairs=32, dev_share=0.3)
+    config = RerankerConfig(epochs=4, learning_rate=1e-4, batch_pairs=16, dev_share=0.3)
     return out, train_reranker(groups, "packaged:all-minilm-l6-v2", out, config), dataset, run
 
 

@@ -82,10 +82,13 @@ def open_cross_encoder(folder: str, *, device: str = "auto") -> Any:
     looks_local = path.startswith((".", "/", "~")) or path.count("/") > 1
     if (looks_local and not local) or (local and not any(Path(path).rglob("config.json"))):
         raise DataError(f"no reranker in {folder!r} (no config.json); train one with `utilitune rerank`")
-    with quiet_loading():
-        model = CrossEncoder(
-            path, local_files_only=local, device=_device(device), model_kwargs={"dtype": torch.float32}
-        )
+    try:
+        with quiet_loading():
+            model = CrossEncoder(
+                path, local_files_only=local, device=_device(device), model_kwargs={"dtype": torch.float32}
+            )
+    except OSError as error:
+        raise DataError(f"no reranker in {folder!r}, neither as a folder nor on the Hub: {error}") from error
     if model.num_labels != 1:
         raise DataError(f"the model in {folder!r} has {model.num_labels} outputs; a reranker has 1")
     if model.transformers_model is not None:
