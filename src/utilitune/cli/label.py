@@ -35,8 +35,8 @@ def command(
     Example: utilitune label my-data --run bm25.trec --utility information-gain -k 10 --out labels.jsonl
     """
     from utilitune.generator import load_generator
-    from utilitune.records import Run, load_dataset, read_run, write_labels
-    from utilitune.scoring import label, make_utility
+    from utilitune.records import Run, load_dataset, read_run
+    from utilitune.scoring import label_file, make_utility
 
     utilities = [make_utility(name) for name in utility or ["information-gain"]]
     candidates = read_run(run)
@@ -44,7 +44,8 @@ def command(
         candidates = Run(list(candidates.items())[:limit])
     dataset = load_dataset(data)
     store = store or out.with_suffix(".sqlite")
-    labels = label(
+    labels = label_file(
+        out,
         dataset,
         candidates,
         utilities,
@@ -52,9 +53,8 @@ def command(
         k=k,
         store=store,
         sets=sets,
+        command=command_line(),
     )
-    labels.manifest["command"] = command_line()
-    write_labels(out, labels)
     counts = labels.manifest.get("counts", {})
     typer.echo(", ".join(f"{name} {value}" for name, value in counts.items()))
     typer.echo(f"{len(labels)} labels written to {out}")

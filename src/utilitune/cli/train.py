@@ -72,8 +72,10 @@ def reranker(
     """
     from utilitune.records import load_dataset, read_labels
     from utilitune.rerank import RerankerConfig, build_groups, train_reranker
+    from utilitune.scoring import make_utility
 
-    groups = build_groups(read_labels(labels), load_dataset(data), utilities=utility, rescale=rescale)
+    names = [make_utility(name).name for name in utility] if utility else None
+    groups = build_groups(read_labels(labels), load_dataset(data), utilities=names, rescale=rescale)
     config = RerankerConfig(
         loss=loss, learning_rate=lr, epochs=epochs, batch_pairs=batch_pairs, max_length=max_length, seed=seed
     )

@@ -122,6 +122,7 @@ def label_file(
     sets: bool = False,
     chunk_items: int = CHUNK_ITEMS,
     max_failed: float = MAX_FAILED,
+    command: str = "label",
 ) -> Labels:
     """Label and write ``out`` and its manifest; when too many failed, first the file, then the error.
 
@@ -136,6 +137,7 @@ def label_file(
         sets: As ``label``.
         chunk_items: As ``label``.
         max_failed: As ``label``.
+        command: What the manifest says was run.
 
     Returns:
         The labels written.
@@ -143,6 +145,7 @@ def label_file(
     items, unpaired = _items(dataset, run, k, sets)
     labels = _label(items, utilities, generator, store, chunk_items, max_failed)
     labels.manifest["counts"].update(unpaired)
+    labels.manifest["command"] = command
     write_labels(out, labels)
     _check(labels, max_failed)
     return labels

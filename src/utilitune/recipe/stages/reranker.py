@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from utilitune.progress import warn
@@ -10,10 +10,10 @@ from utilitune.recipe.schema import Recipe
 from utilitune.recipe.stage import Stage
 from utilitune.recipe.stages.data import without
 from utilitune.recipe.workspace import Workspace
-from utilitune.records import Run, read_labels, read_run, write_answers, write_labels, write_run
+from utilitune.records import Run, read_labels, read_run, write_answers, write_run
 
 
-def _left_out(part: str) -> Any:
+def _left_out(part: str) -> Callable[[Workspace], str | None]:
     rule = without(part, "stand-alone questions in this part")
 
     def left_out(workspace: Workspace) -> str | None:
@@ -37,29 +37,30 @@ def _retrieve(workspace: Workspace) -> Mapping[str, Any]:
 
 
 def _label(workspace: Workspace) -> Mapping[str, Any]:
-    from utilitune.scoring import label
+    from utilitune.scoring import label_file
 
     section = workspace.recipe.reranker
-    labels = label(
-        workspace.dataset,
+    labels = label_file(
+        workspace.folder("label") / "labels.jsonl",
+        workspace.dataset.subset(workspace.queries("train_questions", section.train_queries)),
         read_run(workspace.folder("retrieve") / f"{section.first_stage}.train.trec"),
         section.utilities,
         workspace.generator,
         k=section.depth,
         store=workspace.store,
     )
-    write_labels(workspace.folder("label") / "labels.jsonl", labels)
     return dict(labels.manifest["counts"])
 
 
 def _train(workspace: Workspace) -> Mapping[str, Any]:
     from utilitune.rerank import RerankerConfig, build_groups, train_reranker
+    from utilitune.scoring import make_utility
 
     section = workspace.recipe.reranker
     groups = build_groups(
         read_labels(workspace.folder("label") / "labels.jsonl"),
         workspace.dataset,
-        utilities=section.utilities,
+        utilities=[make_utility(name).name for name in section.utilities],
         rescale=section.training.rescale,
     )
     report = train_reranker(
@@ -115,7 +116,7 @@ def test_runs(workspace: Workspace) -> dict[str, tuple[Run, Run]]:
 
 
 def _utility(workspace: Workspace) -> Mapping[str, Any]:
-    from utilitune.scoring import label
+    from utilitune.scoring import label_file
 
     k = workspace.recipe.evaluation.udcg_k
     union: dict[str, dict[str, float]] = {}
@@ -125,15 +126,15 @@ def _utility(workspace: Workspace) -> Mapping[str, Any]:
                 union.setdefault(query_id, {}).update(ranking)
     candidates = Run({query_id: sorted(scores.items()) for query_id, scores in union.items()})
     deepest = max((len(ranking) for ranking in candidates.values()), default=1)
-    labels = label(
-        workspace.dataset,
+    labels = label_file(
+        workspace.folder("utility") / "labels.jsonl",
+        workspace.dataset.subset(workspace.queries("test_questions", workspace.recipe.reranker.test_queries)),
         candidates,
         ["abstention"],
         workspace.generator,
         k=max(deepest, 1),
         store=workspace.store,
     )
-    write_labels(workspace.folder("utility") / "labels.jsonl", labels)
     return dict(labels.manifest["counts"])
 
 
@@ -166,7 +167,7 @@ def _settings(*names: str) -> Any:
     return settings
 
 
-def _measured(key: str, what: str) -> Any:
+def _measured(key: str, what: str) -> Callable[[Workspace], str | None]:
     rule = _left_out("test_questions")
 
     def left_out(workspace: Workspace) -> str | None:
