@@ -11,7 +11,10 @@ from utilitune.sample.prose import sentence, slots
 from utilitune.sample.questions import question
 
 TURNS = (3, 5)
-SWITCH, GO_BACK, ELLIPSIS, NOUN = 0.75, 0.3, 0.25, 0.3  # chances, where the move is possible
+SWITCH, GO_BACK, ELLIPSIS, NOUN = 0.75, 0.3, 0.25, 0.4  # chances, where the move is possible
+
+BARE = ("And in which year?", "And when was that?", "And by whom?", "And where?")
+ACTS = ("founded", "founder", "built", "maker", "year", "born", "birthplace")
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ class _Talk:
         if move == "start":
             return rewrite, rewrite
         if move == "ellipsis":
-            return sentence(self.rng.choice(bank.brief).format(**slots(entity, "pronoun"))), rewrite
+            return sentence(self._brief(bank.brief).format(**slots(entity, "pronoun"))), rewrite
         if move == "back":
             if self.rng.random() < 0.5 and not frame.says(entity.noun):
                 return question(entity, frame, "noun"), rewrite
@@ -100,9 +103,15 @@ class _Talk:
             text = f"And {text[0].lower()}{text[1:]}"
         return text, rewrite
 
+    def _brief(self, forms: tuple[str, ...]) -> str:
+        """Choose an elliptic form; the barest make sense only after a question about the same act."""
+        if self.said[-1].attribute not in ACTS:
+            forms = tuple(form for form in forms if form not in BARE)
+        return self.rng.choice(forms)
+
     def _mention(self, move: str, entity: Entity) -> str:
         if move == "switch":
-            return "pronoun" if self.rng.random() < (0.7 if entity.gender else 0.4) else "that"
+            return "pronoun" if self.rng.random() < (0.6 if entity.gender else 0.4) else "that"
         clash = bool(entity.gender) and self.said[-1].fact.gender == entity.gender
         return "noun" if clash or self.rng.random() < NOUN else "pronoun"
 

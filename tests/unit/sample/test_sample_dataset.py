@@ -178,7 +178,7 @@ def test_english_slips(world):
     texts += [turn.content for query in world.queries for turn in query.history]
     slips = re.compile(
         r"[{}]|  |\.\.|\s[.,;?]|[.?] [a-z]"  # placeholders, spacing, marks
-        r"|\b[Aa] (?!una|uni|one\b)[aeiou]|\b[Aa]n (?!heir\b)[^aeiouAEIOU\s]"
+        r"|\b[Aa] (?!una|uni|one\b)[aeiou]|\b[Aa]n (?!heir|hour)[^aeiouAEIOU\s]"
         r"|\b(?:of|to|for|with|by|at|from) (?:he|she|they)\b|\b(?:the|its|her|his) the\b|\b(\w+) \1\b"
     )
     for text in texts:
