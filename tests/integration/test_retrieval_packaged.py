@@ -22,7 +22,7 @@ QUESTIONS = [
     Query("ice", "When is the port frozen?"),
     Query("metal", "What do the miners extract?"),
     Query("drama", "Who is the playwright?"),
-    Query("boat", "How do I cross the water?"),
+    Query("boat", "How can I travel to the isle?"),
 ]
 GOLD = {"ice": "frost", "metal": "mines", "drama": "poet", "boat": "ferry"}
 

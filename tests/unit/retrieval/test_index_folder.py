@@ -75,7 +75,7 @@ def test_damaged_files(folder: Path, name: str, damage: str) -> None:
 
 def test_an_index_is_replaced_but_nothing_else_is(folder: Path, gazetteer: list[Passage], tmp_path: Path) -> None:
     Bm25Retriever.build(gazetteer[:3], engine="rank-bm25").save(folder)
-    assert len(load_index(folder).search_texts({"q": "Velmar"})["q"]) == 2  # type: ignore[attr-defined]
+    assert len(load_index(folder).search_texts({"q": "Velmar"})["q"]) == 2
     assert not (folder / "vocab.index.json").exists()
     precious = tmp_path / "precious"
     precious.mkdir()
