@@ -27,10 +27,6 @@ class Retriever(Protocol):
         """Search for free texts, ``{key: text}``; the run is keyed like ``texts``."""
         ...
 
-    def search_texts(self, texts: Mapping[str, str], k: int = 10) -> Run:
-        """Return the same for query texts by id."""
-        ...
-
     def save(self, folder: Path | str) -> None:
         """Write an index folder with its ``manifest.json``."""
         ...
