@@ -37,7 +37,7 @@ class Sampler:
 
 
 def draw(logits: Tensor, uniforms: Tensor, temperature: Tensor, top_p: Tensor) -> Tensor:
-    """Draw one token a row.
+    """Draw one token a row by inverse CDF: in vocabulary order, or by likelihood where there is a nucleus.
 
     Args:
         logits: ``[rows, vocabulary]``.
@@ -48,16 +48,27 @@ def draw(logits: Tensor, uniforms: Tensor, temperature: Tensor, top_p: Tensor) -
     Returns:
         ``[rows]`` token ids.
     """
-    parts = []
-    for start in range(0, len(logits), _ROWS):
-        rows = slice(start, start + _ROWS)
-        scaled = logits[rows].float() / temperature[rows].float().unsqueeze(-1)
-        ordered, ids = scaled.softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
-        cumulative = ordered.double().cumsum(dim=-1)
-        total = cumulative[:, -1:]
-        wanted = top_p[rows].double().unsqueeze(-1) * total
-        kept = (cumulative < wanted - 1e-9).sum(dim=-1, keepdim=True).clamp(max=logits.shape[-1] - 1)
-        mass = cumulative.gather(-1, kept)
-        place = torch.searchsorted(cumulative, uniforms[rows].double().unsqueeze(-1) * mass, right=True)
-        parts.append(ids.gather(-1, torch.minimum(place, kept)).squeeze(-1))
-    return torch.cat(parts)
+    tokens = torch.empty(len(logits), dtype=torch.long, device=logits.device)
+    for nucleus, pick in ((False, _pick_any), (True, _pick_nucleus)):
+        # A row's rule hangs on its own mass alone: sorting a large vocabulary is slow and mostly not needed.
+        wanted = ((top_p < 1) == nucleus).nonzero()[:, 0]
+        for start in range(0, len(wanted), _ROWS):
+            rows = wanted[start : start + _ROWS]
+            weights = (logits[rows].float() / temperature[rows].float().unsqueeze(-1)).softmax(dim=-1)
+            tokens[rows] = pick(weights, uniforms[rows].double().unsqueeze(-1), top_p[rows].double().unsqueeze(-1))
+    return tokens
+
+
+def _pick_any(weights: Tensor, uniforms: Tensor, top_p: Tensor) -> Tensor:
+    cumulative = weights.double().cumsum(dim=-1)
+    place = torch.searchsorted(cumulative, uniforms * cumulative[:, -1:], right=True)
+    return place.squeeze(-1).clamp(max=weights.shape[-1] - 1)
+
+
+def _pick_nucleus(weights: Tensor, uniforms: Tensor, top_p: Tensor) -> Tensor:
+    ordered, ids = weights.sort(dim=-1, descending=True, stable=True)
+    cumulative = ordered.double().cumsum(dim=-1)
+    kept = (cumulative < top_p * cumulative[:, -1:] - 1e-9).sum(dim=-1, keepdim=True)
+    kept = kept.clamp(max=weights.shape[-1] - 1)
+    place = torch.searchsorted(cumulative, uniforms * cumulative.gather(-1, kept), right=True)
+    return ids.gather(-1, torch.minimum(place, kept)).squeeze(-1)

@@ -12,8 +12,28 @@ def one(logits, uniform, temperature=1.0, top_p=1.0):
 
 def test_hand_worked():
     logits = torch.tensor([0.2, 0.5, 0.3]).log().tolist()
-    # In order of likelihood: token 1 owns [0, .5), token 2 [.5, .8), token 0 [.8, 1).
-    assert [one(logits, u) for u in (0.0, 0.49, 0.51, 0.79, 0.81, 0.999999)] == [1, 1, 2, 2, 0, 0]
+    # In vocabulary order: token 0 owns [0, .2), token 1 [.2, .7), token 2 [.7, 1).
+    assert [one(logits, u) for u in (0.0, 0.19, 0.21, 0.69, 0.71, 0.999999)] == [0, 0, 1, 1, 2, 2]
+
+
+def test_hand_worked_nucleus():
+    logits = torch.tensor([0.2, 0.5, 0.3]).log().tolist()
+    # By likelihood, within .8 of the mass: token 1 owns [0, 5/8), token 2 [5/8, 1).
+    assert [one(logits, u, top_p=0.8) for u in (0.0, 0.62, 0.63, 0.999999)] == [1, 1, 2, 2]
+
+
+def test_rows_with_and_without_nucleus_do_not_meet():
+    logits = torch.randn(40, 50, generator=torch.Generator().manual_seed(0))
+    uniforms = torch.rand(40, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    masses = torch.tensor([1.0, 0.7] * 20, dtype=torch.float64)
+    ones = torch.ones(40, dtype=torch.float64)
+    alone = [draw(logits[[i]], uniforms[[i]], ones[[i]], masses[[i]]).item() for i in range(40)]
+    assert draw(logits, uniforms, ones, masses).tolist() == alone
+
+
+def test_impossible_tokens_are_never_drawn():
+    logits = [-float("inf"), 0.0, -float("inf")]
+    assert {one(logits, u) for u in (0.0, 0.5, 1 - 1e-16)} == {1}
 
 
 def test_nucleus_is_the_smallest_set_with_the_mass():
@@ -25,7 +45,7 @@ def test_nucleus_is_the_smallest_set_with_the_mass():
 
 def test_temperature_sharpens():
     logits = torch.tensor([0.2, 0.5, 0.3]).log().tolist()
-    assert {one(logits, u / 100, temperature=0.01) for u in range(100)} == {1}
+    assert {one(logits, (u + 0.5) / 100, temperature=0.01) for u in range(100)} == {1}
 
 
 def test_frequencies():
