@@ -78,7 +78,7 @@ def command(
         write_candidates(out.with_suffix(".candidates.jsonl"), rewarded)
     else:
         raise ConfigError("pairs: found neither --index nor --candidates; give --index INDEX to retrieve with")
-    built = build_pairs(rewarded, margin=margin, keep=keep, pairs_per_query=per_query)
+    built = build_pairs(rewarded, margin=margin, keep=keep, pairs_per_query=per_query, tokenizer=rewriter)
     write_pairs(out, built.pairs)
     typer.echo(built.explain())
     typer.echo(f"{len(built.pairs)} pairs written to {out}")

@@ -71,6 +71,7 @@ def _pairs(workspace: Workspace) -> Mapping[str, Any]:
         margin=section.margin,
         keep=section.keep,
         pairs_per_query=section.per_query,
+        tokenizer=workspace.recipe.rewriter.base,
         max_length=section.max_length,
     )
     write_pairs(workspace.folder("pairs") / "pairs.jsonl", built.pairs)
@@ -95,6 +96,7 @@ def _train(workspace: Workspace) -> Mapping[str, Any]:
             max_length=section.pairs.max_length,
             seed=workspace.recipe.seed,
         ),
+        resume=True,
     )
     return report.counts()
 
@@ -150,7 +152,7 @@ PAIRS = Stage(
     about="build preference pairs",
     needs=("reward",),
     code=("records", "rewrite"),
-    settings=_settings("pairs"),
+    settings=_settings("base", "pairs"),
     action=_pairs,
     left_out=_left_out("train_turns"),
 )
