@@ -11,7 +11,6 @@ from utilitune.evaluation.answers import answer_questions
 from utilitune.evaluation.evaluate import evaluate
 from utilitune.evaluation.evaluation import Change, Evaluation
 from utilitune.evaluation.measures import Measure, known_measures, parse_measure, parse_measures
-from utilitune.evaluation.normalise import answer_tokens, contains, exact_match, f1, normalise_answer
 from utilitune.evaluation.ranking import rank_run, ranking
 from utilitune.evaluation.rendering import markdown_table, render_table
 from utilitune.evaluation.report import write_report
@@ -25,6 +24,7 @@ from utilitune.evaluation.significance import (
 from utilitune.evaluation.table import Row, Table
 from utilitune.evaluation.udcg import UdcgScores, udcg, udcg_at_k
 from utilitune.evaluation.udcg_theta import UdcgTheta, udcg_theta
+from utilitune.scoring.answer_match import answer_tokens, contains, exact_match, f1, normalise_answer
 
 __all__ = [
     "Change",

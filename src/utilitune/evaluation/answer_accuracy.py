@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from utilitune.errors import ConfigError, DataError
-from utilitune.evaluation.normalise import ANSWER_MEASURES, usable_golds
 from utilitune.records.answer import Answer
 from utilitune.records.query import Query
+from utilitune.scoring.answer_match import ANSWER_MEASURES, usable_golds
 
 
 def accuracy(answers: Sequence[Answer], queries: Sequence[Query], measure: str = "contains") -> dict[str, float]:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from utilitune.errors import ConfigError, DataError
-from utilitune.evaluation.normalise import normalise_answer
 from utilitune.evaluation.ranking import ranking
 from utilitune.generator.protocol import Continuation, Generator
 from utilitune.progress import progress, warn
@@ -14,6 +13,7 @@ from utilitune.records.answer import Answer
 from utilitune.records.passage import Passage
 from utilitune.records.query import Query
 from utilitune.records.run import Run
+from utilitune.scoring.answer_match import normalise_answer
 from utilitune.scoring.protocol import Greedy
 
 ABSTENTION = "NO-RESPONSE"

@@ -41,7 +41,7 @@ def evaluate(
     Retrieval measures run over all judged queries: one that a run lacks, or answers with an empty list,
     counts 0, an unjudged one is ignored, all are counted. Every measure reads the same ranking (``ranking``:
     score descending, ties by id descending). The rules on grades stand in ``utilitune.evaluation.classical``,
-    those on answers in ``utilitune.evaluation.normalise``. Answer measures run over all queries of the data
+    those on answers in ``utilitune.scoring.answer_match``. Answer measures run over all queries of the data
     set that have a gold answer.
 
     Args:

@@ -19,7 +19,7 @@ from utilitune.records.passage import Passage
 from utilitune.records.query import Turn
 
 PROMPT_FOLDER = Path(__file__).parent / "prompts"
-PLACEHOLDERS = frozenset({"question", "passages", "history"})
+PLACEHOLDERS = frozenset({"question", "passages", "history", "answers"})
 ROLES = frozenset({"system", "user", "assistant"})
 KEYS = frozenset({"name", "version", "placeholders", "messages", "plain", "stop", "max_new_tokens"})
 
@@ -61,13 +61,21 @@ class PromptTemplate:
     _messages: tuple[tuple[str, Template], ...] = field(repr=False, compare=False)
     _plain: Template = field(repr=False, compare=False)
 
-    def render(self, *, question: str, passages: Sequence[Passage] = (), history: Sequence[Turn] = ()) -> Prompt:
+    def render(
+        self,
+        *,
+        question: str,
+        passages: Sequence[Passage] = (),
+        history: Sequence[Turn] = (),
+        answers: Sequence[str] = (),
+    ) -> Prompt:
         """Fill the placeholders.
 
         Args:
             question: The question.
             passages: Passages in prompt order; their texts are what may be shortened (``Prompt.trim``).
             history: Earlier turns, oldest first.
+            answers: Gold answers, for prompts that judge.
 
         Returns:
             The prompt, with its chat form and its plain form.
@@ -76,7 +84,8 @@ class PromptTemplate:
             ConfigError: When something is given that the file does not declare, or a required placeholder is
                 empty.
         """
-        given: dict[str, Any] = {"question": question, "passages": tuple(passages), "history": tuple(history)}
+        given: dict[str, Any] = {"question": question, "passages": tuple(passages)}
+        given |= {"history": tuple(history), "answers": tuple(answers)}
         declared = self.required | self.optional
         unknown = sorted(name for name in PLACEHOLDERS - declared if given[name])
         missing = sorted(name for name in self.required if not given[name])
@@ -196,7 +205,7 @@ def load_prompt(name_or_path: str | Path) -> PromptTemplate:
     """Load a prompt by packaged name or from a YAML file.
 
     Args:
-        name_or_path: ``"answer"``, ``"answer-abstain"``, ``"rewrite"``, or a path ending in ``.yaml``.
+        name_or_path: ``"answer"``, ``"answer-abstain"``, ``"relevance"``, ``"rewrite"``, or a path ending in ``.yaml``.
 
     Returns:
         The checked template.

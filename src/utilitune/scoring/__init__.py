@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 # Public name -> module that defines it.
 _HOME = {
+    "Draw": "utilitune.scoring.protocol",
     "Force": "utilitune.scoring.protocol",
     "Greedy": "utilitune.scoring.protocol",
     "Request": "utilitune.scoring.protocol",
     "Rescore": "utilitune.scoring.protocol",
     "Responses": "utilitune.scoring.protocol",
+    "Sample": "utilitune.scoring.protocol",
     "Utility": "utilitune.scoring.protocol",
     "Value": "utilitune.scoring.protocol",
     "UTILITIES": "utilitune.scoring.registry",
     "make_utility": "utilitune.scoring.registry",
     "LabelStore": "utilitune.scoring.store",
-    "Failure": "utilitune.scoring.responder",
+    "Failure": "utilitune.scoring.failure",
     "Responder": "utilitune.scoring.responder",
     "label": "utilitune.scoring.labelling",
     "label_file": "utilitune.scoring.labelling",
@@ -29,6 +31,7 @@ _HOME = {
 
 __all__ = [
     "UTILITIES",
+    "Draw",
     "Failure",
     "Force",
     "Greedy",
@@ -37,6 +40,7 @@ __all__ = [
     "Rescore",
     "Responder",
     "Responses",
+    "Sample",
     "Utility",
     "Value",
     "label",
@@ -46,10 +50,11 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from utilitune.scoring.failure import Failure
     from utilitune.scoring.labelling import label, label_file, label_sets
-    from utilitune.scoring.protocol import Force, Greedy, Request, Rescore, Responses, Utility, Value
+    from utilitune.scoring.protocol import Draw, Force, Greedy, Request, Rescore, Responses, Sample, Utility, Value
     from utilitune.scoring.registry import UTILITIES, make_utility
-    from utilitune.scoring.responder import Failure, Responder
+    from utilitune.scoring.responder import Responder
     from utilitune.scoring.store import LabelStore
 
 

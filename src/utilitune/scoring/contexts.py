@@ -35,7 +35,14 @@ class Template(Protocol):
         """Length limit of an answer in tokens."""
         ...
 
-    def render(self, *, question: str, passages: Sequence[Passage] = (), history: Sequence[Turn] = ()) -> Prompt:
+    def render(
+        self,
+        *,
+        question: str,
+        passages: Sequence[Passage] = (),
+        history: Sequence[Turn] = (),
+        answers: Sequence[str] = (),
+    ) -> Prompt:
         """Fill the prompt."""
         ...
 

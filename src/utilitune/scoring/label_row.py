@@ -12,8 +12,8 @@ from typing import Any
 from utilitune.generator.protocol import Continuation, Generator
 from utilitune.records.label import Status, UtilityLabel
 from utilitune.records.plain import finite_only
+from utilitune.scoring.failure import Failure
 from utilitune.scoring.protocol import Utility
-from utilitune.scoring.responder import Failure
 from utilitune.scoring.work_list import Item
 
 # A utility that hardly varies cannot rank passages; the floor is the one for UDCG's u (arXiv 2510.21440).

@@ -16,10 +16,12 @@ from utilitune.records.labels import write_labels
 from utilitune.records.manifest import manifest
 from utilitune.records.run import Run
 from utilitune.records.share import check_share
+from utilitune.scoring.answer_match import usable_golds
 from utilitune.scoring.label_row import constant_sets, label_row, label_set_of, skipped_row
 from utilitune.scoring.protocol import Request, Utility
 from utilitune.scoring.registry import make_utility
-from utilitune.scoring.responder import Failure, Responder
+from utilitune.scoring.failure import Failure
+from utilitune.scoring.responder import Responder
 from utilitune.scoring.store import LabelStore
 from utilitune.scoring.work_list import Item, chunks, items_of_run
 
@@ -225,7 +227,7 @@ def _label_chunk(
     for item in chunk:
         query, passages = item
         for label_set, utility in wanted.items():
-            without = utility.needs_answers and not query.answers
+            without = utility.needs_answers and not usable_golds(query.answers)
             asked.append((item, label_set, utility, None if without else utility.requests(query, passages)))
     requests = [request for *_, named in asked if named for request in named.values()]
     counts["requests"] += len(requests)

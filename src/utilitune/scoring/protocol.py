@@ -36,7 +36,45 @@ class Force:
     text: str
 
 
-Request = Greedy | Rescore | Force
+@dataclass(frozen=True)
+class Sample:
+    """Answers drawn from the generator; asked for one by one (``Draw``), computed together from one prefill.
+
+    Attributes:
+        prompt: The prompt.
+        n: Answers, >= 1.
+        temperature: > 0. Log-probabilities and entropies are of temperature 1 whatever this is.
+        seed: Seed of the sampler.
+        max_new_tokens: Length limit of an answer in tokens, >= 1.
+        stop: Strings that end an answer.
+    """
+
+    prompt: Prompt
+    n: int = 10
+    temperature: float = 1.0
+    seed: int = 0
+    max_new_tokens: int = 16
+    stop: tuple[str, ...] = ()
+
+    def draws(self, name: str) -> dict[str, Draw]:
+        """Return one request an answer, named ``<name>-0`` ... ``<name>-<n-1>``."""
+        return {f"{name}-{number}": Draw(self, number) for number in range(self.n)}
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Ask for one of the answers of a ``Sample``, counted from 0. Responds with a ``Generation``."""
+
+    of: Sample
+    number: int
+
+    @property
+    def prompt(self) -> Prompt:
+        """Prompt of the sample."""
+        return self.of.prompt
+
+
+Request = Greedy | Rescore | Force | Draw
 Responses = Mapping[str, Continuation]
 
 

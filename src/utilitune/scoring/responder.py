@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 
 from utilitune.generator.protocol import Continuation, Generator, TaskResult
-from utilitune.scoring.protocol import Force, Greedy, Request
+from utilitune.scoring.failure import Answered, Failure
+from utilitune.scoring.protocol import Draw, Force, Greedy, Request
 from utilitune.scoring.response_key import ResponseKeys
 from utilitune.scoring.schedule import Fused, Part, fuse, stages
+from utilitune.scoring.sampling import drawn_answers
 from utilitune.scoring.store import LabelStore
-
-
-@dataclass(frozen=True)
-class Failure:
-    """No response, and why."""
-
-    reason: str
-
-
-Answered = dict[bytes, Continuation | Failure]
 
 
 class Responder:
@@ -65,6 +56,8 @@ class Responder:
         prompt = request.prompt
         if isinstance(request, Force):
             return Part(self.keys.scored(prompt, request.text), prompt, continuation=request.text)
+        if isinstance(request, Draw):
+            return Part(self.keys.drawn(request), prompt, draw=request)
         if isinstance(request, Greedy):
             key = self.keys.greedy(prompt, request.max_new_tokens, request.stop)
             return Part(key, prompt, request.max_new_tokens, request.stop)
@@ -80,7 +73,8 @@ class Responder:
         """Return all responses by key, and those that the store does not have yet."""
         found = self.store.get_many([part.key for part in parts])
         missing = {part.key: part for part in parts if part.key not in found}
-        computed = self._compute(list(missing.values()))
+        computed = self._compute([part for part in missing.values() if part.draw is None])
+        computed.update(drawn_answers(self.generator, [part for part in missing.values() if part.draw is not None]))
         new = {key: each for key, each in computed.items() if not isinstance(each, Failure)}
         answered: Answered = dict(found)
         answered.update(computed)

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from utilitune.generator.protocol import Prompt
+from utilitune.scoring.protocol import Draw
 
 
 class ResponseKeys:
     """Makes SHA-256 keys (32 bytes) for one generator.
 
     A key covers the generator's identity (model, revision or weight hash, dtype, adapter, template, window,
-    ...), the whole content of the prompt, and what is asked: limits and stop strings of a greedy answer, or
-    the text or token ids that are scored. Batch size and batch mates are not part of it.
+    ...), the whole content of the prompt, and what is asked: limits and stop strings of a greedy answer, the
+    text or token ids that are scored, or all settings of a sample and the number of the draw. Batch size and batch mates are not part of it.
     """
 
     def __init__(self, identity_key: str) -> None:
@@ -30,6 +31,12 @@ class ResponseKeys:
         if isinstance(continuation, str):
             return self._digest(prompt, "text", continuation)
         return self._digest(prompt, "ids", list(continuation))
+
+    def drawn(self, draw: Draw) -> bytes:
+        """Return the key of one answer of a sample."""
+        of = draw.of
+        settings = [of.n, of.temperature, of.seed, of.max_new_tokens, list(of.stop), draw.number]
+        return self._digest(of.prompt, "draw", settings)
 
     def _digest(self, prompt: Prompt, kind: str, what: object) -> bytes:
         content = [

@@ -6,18 +6,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from utilitune.generator.protocol import Prompt, Task
-from utilitune.scoring.protocol import Greedy, Request, Rescore
+from utilitune.scoring.protocol import Draw, Greedy, Request, Rescore
 
 
 @dataclass(frozen=True)
 class Part:
-    """One response to be had from the generator: a greedy answer, or a scored continuation."""
+    """One response to be had from the generator: a greedy answer, a scored continuation, or one answer of a sample."""
 
     key: bytes
     prompt: Prompt
     max_new_tokens: int = 0
     stop: tuple[str, ...] = ()
     continuation: str | tuple[int, ...] | None = None
+    draw: Draw | None = None
 
 
 @dataclass
