@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from utilitune.cli.options import Data, Out, Quiet
+from utilitune.errors import ConfigError
 
 NAME = "rerank"
 
@@ -27,6 +28,8 @@ def command(
     from utilitune.records import load_dataset, read_run, write_run
     from utilitune.rerank import UtilityReranker
 
+    if not (reranker / "config.json").is_file():
+        raise ConfigError(f"--reranker: {reranker} is no model folder; give the --out of `utilitune train reranker`")
     loaded = UtilityReranker.load(reranker)
     reranked = loaded.rerank(read_run(run), load_dataset(data), depth=depth)
     write_run(out, reranked)
