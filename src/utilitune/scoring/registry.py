@@ -13,12 +13,18 @@ from typing import Any, cast
 
 from utilitune.errors import ConfigError
 from utilitune.scoring.abstention import Abstention
+from utilitune.scoring.answer_likelihood import AnswerLikelihood
 from utilitune.scoring.confidence import CONFIDENCES
+from utilitune.scoring.dig import Dig
+from utilitune.scoring.erag import Erag
 from utilitune.scoring.entropy_drop import EntropyDrop
 from utilitune.scoring.grogu import Grogu
 from utilitune.scoring.information_gain import InformationGain
 from utilitune.scoring.key_entropy import KeyEntropy
+from utilitune.scoring.llm_relevance import LlmRelevance
+from utilitune.scoring.loop import Loop
 from utilitune.scoring.protocol import Utility
+from utilitune.scoring.sper import Sper
 
 UTILITIES: dict[str, Callable[..., Utility]] = {
     "information-gain": InformationGain,
@@ -27,6 +33,12 @@ UTILITIES: dict[str, Callable[..., Utility]] = {
     "grogu": partial(Grogu, "mean-entropy"),
     **{f"grogu:{gamma}": partial(Grogu, gamma) for gamma in CONFIDENCES},
     "grogu:key-entropy": KeyEntropy,
+    "erag": Erag,
+    "sper": Sper,
+    "answer-likelihood": AnswerLikelihood,
+    "loop": Loop,
+    "dig": Dig,
+    "llm-relevance": LlmRelevance,
 }
 """Constructors by name; their keyword arguments are the parameters of a spec."""
 

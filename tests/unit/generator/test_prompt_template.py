@@ -20,7 +20,7 @@ max_new_tokens: 4
 
 
 def test_packaged_prompts_render():
-    assert packaged_prompts() == ["answer", "answer-abstain", "rewrite"]
+    assert packaged_prompts() == ["answer", "answer-abstain", "relevance", "rewrite"]
     passage, turn = Passage("1", "Ada Fenn is mayor.", "Velm"), Turn("user", "Where is Velm?")
     for name in ("answer", "answer-abstain"):
         prompt = load_prompt(name).render(question="Who?", passages=[passage], history=[turn])
@@ -57,7 +57,7 @@ def test_hash_follows_the_text_not_its_line_ends():
     base = parse_prompt(GOOD, "x")
     assert parse_prompt("\ufeff" + GOOD.replace("\n", "\r\n"), "y").hash == base.hash
     assert parse_prompt(GOOD.replace("max_new_tokens: 4", "max_new_tokens: 5"), "z").hash != base.hash
-    assert len({load_prompt(name).hash for name in packaged_prompts()}) == 3
+    assert len({load_prompt(name).hash for name in packaged_prompts()}) == len(packaged_prompts())
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """The real backend on a tiny random model against the float64 reference with the same weights."""
 
+from dataclasses import replace
+
 import pytest
 from tiny_generator import CHARACTERS, TinyGenerator
 
@@ -14,6 +16,13 @@ SPECS = [
     "grogu:key-entropy,tau=0.5,max_new_tokens=5",
     "abstention",
     "abstention,reading=mass",
+    "erag,max_new_tokens=5",
+    "answer-likelihood",
+    "loop",
+    "dig",
+    "llm-relevance",
+    # A judge that random letters can satisfy now and then.
+    "sper,n=4,judge=F1,max_new_tokens=3",
 ]
 
 
@@ -34,6 +43,13 @@ def folder(tmp_path_factory, tiny):
     model.generation_config.eos_token_id = model.config.eos_token_id = 0
     model.save_pretrained(path)
     return path
+
+
+@pytest.fixture(scope="module")
+def world(world):
+    dataset, run = world
+    queries = [replace(query, answers=("the river nelrO", "x")) for query in dataset.queries]
+    return replace(dataset, queries=queries), run
 
 
 @pytest.fixture(scope="module")

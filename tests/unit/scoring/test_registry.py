@@ -7,12 +7,14 @@ import pytest
 from utilitune.errors import ConfigError
 from utilitune.scoring import UTILITIES, make_utility
 
+NEED_ANSWERS = {"erag", "sper", "answer-likelihood", "loop", "dig"}
+
 
 @pytest.mark.parametrize("name", UTILITIES)
 def test_every_name_makes_a_utility_of_that_name(name):
     utility = make_utility(name)
     assert utility.name == ("grogu:mean-entropy" if name == "grogu" else name)
-    assert utility.needs_answers is False
+    assert utility.needs_answers is (name in NEED_ANSWERS)
     assert utility.parameters["prompt_hash"]
 
 

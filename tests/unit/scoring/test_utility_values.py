@@ -79,7 +79,8 @@ def test_what_is_asked_and_what_is_shared():
 
 @pytest.mark.parametrize("spec", UTILITIES)
 def test_the_conversation_is_in_the_prompt(spec):
-    query = Query("q", "And its mayor?", (Turn("user", "Where is Quillon?"), Turn("assistant", "By the sea.")))
+    history = (Turn("user", "Where is Quillon?"), Turn("assistant", "By the sea."))
+    query = Query("q", "And its mayor?", history, answers=("Ada Fenn",))
     for request in make_utility(spec).requests(query, [PASSAGE]).values():
         assert "Quillon" in request.prompt.plain
         assert any("Quillon" in content for _, content in request.prompt.messages)

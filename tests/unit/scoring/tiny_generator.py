@@ -62,10 +62,12 @@ class PlainGenerator:
         }
 
     def greedy(self, prompt, limit, stop):
-        start = self.prompt_ids(prompt)
+        return self.written(self.prompt_ids(prompt), limit, stop, lambda row, step: int(row.argmax()))
+
+    def written(self, start, limit, stop, pick):
         ids, finish = [], "length"
         while len(ids) < limit:
-            token = int(self.log_softmax(start + ids)[-1].argmax())
+            token = pick(self.log_softmax(start + ids)[-1], len(ids))
             text = "".join(map(surface, [*ids, token]))
             if token == END or any(each in text for each in stop):
                 finish = "stop"
@@ -81,7 +83,25 @@ class PlainGenerator:
         return Continuation(**self.numbers(self.prompt_ids(prompt), ids))
 
     def generate(self, prompts, *, max_new_tokens=16, n=1, temperature=0.0, top_p=1.0, stop=(), seed=0):
-        return [[self.greedy(prompt, max_new_tokens, stop)] for prompt in prompts]
+        if temperature == 0:
+            return [[self.greedy(prompt, max_new_tokens, stop)] for prompt in prompts]
+        return [
+            [self.sampled(prompt, max_new_tokens, stop, temperature, seed, number) for number in range(n)]
+            for prompt in prompts
+        ]
+
+    def uniforms(self, seed, number, start, limit):
+        return np.random.default_rng([seed, number, *start]).random(limit)
+
+    def sampled(self, prompt, limit, stop, temperature, seed, number):
+        start = self.prompt_ids(prompt)
+
+        def pick(row, step):
+            weights = np.cumsum(np.exp((row - row.max()) / temperature))
+            return int((weights <= uniforms[step] * weights[-1]).sum())
+
+        uniforms = self.uniforms(seed, number, start, limit)
+        return self.written(start, limit, stop, pick)
 
     def score(self, prompts, continuations):
         return [self.scored(*pair) for pair in zip(prompts, continuations, strict=True)]
@@ -113,6 +133,12 @@ class TinyGenerator(PlainGenerator):
             attn_implementation="eager",
         )
         self.model = LlamaForCausalLM(config).double().eval()
+
+    def uniforms(self, seed, number, start, limit):
+        """The stream of the real sampler; what is done with it is written anew."""
+        from utilitune.generator.sampling import Sampler
+
+        return Sampler(1.0, 1.0, seed, number).uniforms(start, limit).numpy()
 
     def log_softmax(self, ids):
         import torch
@@ -152,6 +178,7 @@ class Counted:
         self.log = log
         self.computed = []
         self.calls = []
+        self.sampled = []
 
     @property
     def counts(self):
@@ -167,6 +194,10 @@ class Counted:
             for continuation in task.continuations:
                 self.note([*content, continuation])
         return results
+
+    def generate(self, prompts, **settings):
+        self.sampled.append((list(prompts), settings))
+        return self.inner.generate(prompts, **settings)
 
     def note(self, what):
         line = json.dumps(what)

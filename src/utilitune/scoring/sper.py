@@ -1,0 +1,154 @@
+"""Delta-SePer: how much belief in the gold answer the passages add, over sampled answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import exp, fsum
+from typing import Any
+
+from utilitune.errors import ConfigError
+from utilitune.generator.protocol import Continuation
+from utilitune.records.passage import Passage
+from utilitune.records.query import Query
+from utilitune.scoring.answer_match import ANSWER_MEASURES
+from utilitune.scoring.confidence import mean_logprob
+from utilitune.scoring.contexts import Contexts, Template, spelled
+from utilitune.scoring.erag import known_measure
+from utilitune.scoring.gold_answers import gold_answers
+from utilitune.scoring.protocol import Request, Responses, Sample, Value
+
+CONTEXTS = ("grounded", "bare")
+DEFAULT_JUDGE = "contains"
+
+
+class Sper:
+    """Belief in the gold answer over sampled answers, with minus without the passages.
+
+    Formula: ``B(q, D) - B(q)``, with ``B = max_a sum_r w_r E(r, a)`` over the gold answers ``a``, ``w_r`` proportional
+    to ``exp((1/T_r) sum_t ln p(r_t))`` and summing to 1 over the n sampled answers ``r``; each weight stays with its
+    answer for every ``a``.
+    ``E`` judges whether an answer entails a gold answer: here a match of normalised strings (``contains``: the answer
+    holds the gold answer; ``EM``; ``F1``: their token overlap), named so in the parameters. The paper's judge is an
+    NLI model.
+    Source: SePer (arXiv 2503.01478).
+    Range: ``[-1, 1]``.
+    Needs: gold answers; no entropies.
+    Cost: one prefill and n sampled answers a passage set, and the same once a query.
+    No passages: exactly 0.
+    """
+
+    needs_answers = True
+
+    def __init__(
+        self,
+        *,
+        n: int = 10,
+        temperature: float = 1.0,
+        seed: int = 0,
+        judge: str = DEFAULT_JUDGE,
+        prompt: str | Template = "answer",
+        max_new_tokens: int | None = None,
+    ) -> None:
+        """Say how to sample and how to judge.
+
+        Args:
+            n: Answers a context, >= 1.
+            temperature: Of the sampler, > 0; weights are of temperature 1 whatever this is.
+            seed: Seed of the sampler.
+            judge: A name in ``ANSWER_MEASURES``.
+            prompt: Packaged prompt, prompt file, or a loaded template.
+            max_new_tokens: Length limit of an answer in tokens, >= 1; the prompt's own when ``None``.
+
+        Raises:
+            ConfigError: If there is no such judge, or a number is out of its range.
+        """
+        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+            raise ConfigError(f"n is {n!r}; expected a whole number of sampled answers, at least 1")
+        number = not isinstance(temperature, bool) and isinstance(temperature, int | float)
+        if not number or not 0 < temperature < float("inf"):
+            raise ConfigError(f"temperature is {temperature!r}; expected a number above 0")
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            raise ConfigError(f"seed is {seed!r}; expected a whole number")
+        self.n, self.temperature, self.seed = n, float(temperature), seed
+        self.judge = known_measure("sper", "judge", judge)
+        self.contexts = Contexts(prompt, max_new_tokens)
+
+    @property
+    def name(self) -> str:
+        """``sper`` and any setting that is not the default one."""
+        own = spelled(
+            n=None if self.n == 10 else self.n,
+            temperature=None if self.temperature == 1 else self.temperature,
+            seed=None if self.seed == 0 else self.seed,
+            judge=None if self.judge == DEFAULT_JUDGE else self.judge,
+        )
+        return f"sper{own}{self.contexts.suffix}"
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """Sampler, judge and prompt."""
+        sampler = {"n": self.n, "temperature": self.temperature, "seed": self.seed}
+        return {**sampler, "judge": f"string-match:{self.judge}", **self.contexts.parameters}
+
+    def requests(self, query: Query, passages: Sequence[Passage]) -> Mapping[str, Request]:
+        """Ask for sampled answers with the passages and to the bare question."""
+        return {
+            **self._sample(query, passages).draws("grounded"),
+            **self._sample(query, ()).draws("bare"),
+        }
+
+    def _sample(self, query: Query, passages: Sequence[Passage]) -> Sample:
+        greedy = self.contexts.grounded(query, passages)
+        return Sample(greedy.prompt, self.n, self.temperature, self.seed, greedy.max_new_tokens, greedy.stop)
+
+    def value(self, query: Query, passages: Sequence[Passage], responses: Responses) -> Value:
+        """Subtract the two beliefs."""
+        golds, template = gold_answers(query), self.contexts.template
+        facts: dict[str, Any] = {"prompt": template.name, "prompt_hash": template.hash, "golds": golds}
+        beliefs: dict[str, float] = {}
+        for context in CONTEXTS:
+            answers = [responses[f"{context}-{number}"] for number in range(self.n)]
+            weights = likelihood_weights(answers)
+            beliefs[context] = belief(answers, weights, golds, self.judge)
+            facts[context] = [
+                {"text": answer.text, "weight": weight, "logprobs": list(answer.logprobs)}
+                for answer, weight in zip(answers, weights, strict=True)
+            ]
+        facts["truncated"] = any(each.truncated for each in responses.values())
+        return Value(beliefs["grounded"] - beliefs["bare"], {**facts, "belief": beliefs})
+
+
+def likelihood_weights(answers: Sequence[Continuation]) -> list[float]:
+    """Return weights proportional to ``exp(mean token log-probability)`` that sum to 1.
+
+    Args:
+        answers: Sampled answers, at least one, each with at least one token.
+
+    Returns:
+        One weight an answer, in order.
+    """
+    means = [mean_logprob(answer) for answer in answers]
+    top = max(means)
+    raw = [exp(each - top) for each in means]
+    total = fsum(raw)
+    return [each / total for each in raw]
+
+
+def belief(answers: Sequence[Continuation], weights: Sequence[float], golds: Sequence[str], judge: str) -> float:
+    """Return the weight of the answers that entail a gold answer, best over the golds, in [0, 1].
+
+    Args:
+        answers: Sampled answers.
+        weights: One weight an answer, summing to 1.
+        golds: Gold answers, at least one.
+        judge: A name in ``ANSWER_MEASURES``.
+
+    Returns:
+        ``max_a sum_r w_r E(r, a)``.
+    """
+    match = ANSWER_MEASURES[judge]
+    entailed = (
+        fsum(weight * match(answer.text, [gold]) for answer, weight in zip(answers, weights, strict=True))
+        for gold in golds
+    )
+    return min(1.0, max(entailed))
