@@ -47,6 +47,7 @@ class Sample:
         seed: Seed of the sampler.
         max_new_tokens: Length limit of an answer in tokens, >= 1.
         stop: Strings that end an answer.
+        top_p: Nucleus mass in (0, 1].
     """
 
     prompt: Prompt
@@ -55,6 +56,7 @@ class Sample:
     seed: int = 0
     max_new_tokens: int = 16
     stop: tuple[str, ...] = ()
+    top_p: float = 1.0
 
     def draws(self, name: str) -> dict[str, Draw]:
         """Return one request an answer, named ``<name>-0`` ... ``<name>-<n-1>``."""

@@ -35,7 +35,7 @@ class ResponseKeys:
     def drawn(self, draw: Draw) -> bytes:
         """Return the key of one answer of a sample."""
         of = draw.of
-        settings = [of.n, of.temperature, of.seed, of.max_new_tokens, list(of.stop), draw.number]
+        settings = [of.n, of.temperature, of.top_p, of.seed, of.max_new_tokens, list(of.stop), draw.number]
         return self._digest(of.prompt, "draw", settings)
 
     def _digest(self, prompt: Prompt, kind: str, what: object) -> bytes:

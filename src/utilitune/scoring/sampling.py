@@ -44,6 +44,7 @@ def _drawn(generator: Generator, kind: Sample, prompts: list[Prompt]) -> dict[Sa
             prompts,
             n=kind.n,
             temperature=kind.temperature,
+            top_p=kind.top_p,
             seed=kind.seed,
             max_new_tokens=kind.max_new_tokens,
             stop=kind.stop,
