@@ -35,12 +35,13 @@ class CausalModel:
         # Whether ``step`` gives hidden states (a few values a position) or, for other heads, logits.
         self.gives_states = self._head_is_plain()
 
-    def prefill(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Any]:
+    def prefill(self, ids: Tensor, mask: Tensor, shared: int = 0) -> tuple[Tensor, Any]:
         """Run left-padded prompts.
 
         Args:
             ids: ``[rows, length]``.
             mask: ``[rows, length]``, 1 for real tokens.
+            shared: How many first tokens all rows have in common, below ``length``; they are run once.
 
         Returns:
             Features of each row's last position, ``[rows, width]``, and the cache.
@@ -51,7 +52,17 @@ class CausalModel:
         from transformers.cache_utils import DynamicCache
 
         cache = DynamicCache(config=self.model.config)
-        features = self.step(ids, mask, cache, keep=1)
+        windows = [layer.sliding_window for layer in cache.layers if getattr(layer, "is_sliding", False)]
+        # A sliding layer forgets what is further back than its window, and could not be spread over the rows.
+        shared = min([shared, *(window - 1 for window in windows)])
+        if shared > 0:
+            padding = ids.shape[1] - mask.sum(dim=1)
+            start = int(padding[0])
+            opening = ids[:1, start : start + shared]
+            self.step(opening, torch.ones_like(opening), cache, keep=1)
+            _check_cache(cache)
+            spread(cache, padding)
+        features = self.step(ids[:, shared:], mask, cache, keep=1)
         _check_cache(cache)
         return features[:, 0].clone(), cache
 
@@ -128,6 +139,27 @@ def select_rows(cache: Any, rows: Tensor) -> Any:
     for layer in new.layers:
         layer.batch_select_indices(rows)
     return new
+
+
+def spread(cache: Any, padding: Tensor) -> None:
+    """Turn the cache of one unpadded opening into that of left-padded rows which all begin with it, in place.
+
+    Slot ``s`` of a row with ``p`` pads holds what the opening has at ``s - p``: the row stays one unbroken run of
+    slots, and the end of the opening that the shift pushes out is run again with the rest of the row.
+
+    Args:
+        cache: Cache of ``[1, opening]`` tokens.
+        padding: ``[rows]`` pads before each row.
+    """
+    for layer in cache.layers:
+        if not layer.is_initialized:
+            continue
+        length = layer.keys.shape[-2]
+        slots = torch.arange(length, device=padding.device) - padding.unsqueeze(1)
+        # Slots before the row begins hold anything: the mask hides them.
+        slots = slots.clamp(min=0)
+        layer.keys = layer.keys[0][:, slots].transpose(0, 1).contiguous()
+        layer.values = layer.values[0][:, slots].transpose(0, 1).contiguous()
 
 
 def fork(cache: Any) -> Any:

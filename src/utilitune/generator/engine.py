@@ -16,6 +16,9 @@ from utilitune.generator.sampling import Sampler, draw
 
 # Logits of all positions of a scored batch, for models whose head cannot be applied position by position (1 GiB).
 MAX_HELD_LOGITS = 1 << 28
+# A shared opening is run once when that saves more than the extra call costs.
+LEAST_SHARED = 16
+LEAST_ROWS = 3
 
 
 @dataclass(frozen=True)
@@ -112,10 +115,11 @@ class Engine:
         Args:
             work: Distinct prompts.
         """
-        ordered = sorted(work, key=lambda item: (-len(item.ids), item.ids))
         with torch.inference_mode():
-            for batch in split_by_budget(ordered, lambda item: len(item.ids), self._budget):
-                self._run_batch(batch)
+            for group in by_opening(work):
+                ordered = sorted(group, key=lambda item: (-len(item.ids), item.ids))
+                for batch in split_by_budget(ordered, lambda item: len(item.ids), self._budget):
+                    self._run_batch(batch)
 
     def _run_batch(self, batch: Sequence[Work]) -> None:
         """Run a batch; out of memory, run its halves."""
@@ -155,7 +159,7 @@ class Engine:
         width = max(len(ids) for ids in prompts)
         ids = torch.tensor([[0] * (width - len(p)) + list(p) for p in prompts], device=self._model.device)
         mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=self._model.device)
-        features, cache = self._model.prefill(ids, mask)
+        features, cache = self._model.prefill(ids, mask, shared_opening(prompts))
         return _Prefilled(features, mask, cache)
 
     def _score(self, prefilled: _Prefilled, wanted: Sequence[tuple[int, tuple[int, ...]]]) -> list[Numbers]:
@@ -223,6 +227,38 @@ class Engine:
         if row.order.stop and stop_at(self._text.decode(row.ids), row.order.stop) >= 0:
             return "stop"
         return "length" if len(row.ids) >= row.order.max_new_tokens else None
+
+
+def by_opening(work: Sequence[Work]) -> list[list[Work]]:
+    """Group prompts that begin alike (the same instruction and examples), so that a batch can share the beginning.
+
+    Args:
+        work: Prompts, any order.
+
+    Returns:
+        The groups, and last all prompts with too few companions.
+    """
+    groups: dict[tuple[int, ...], list[Work]] = {}
+    for item in work:
+        groups.setdefault(item.ids[:LEAST_SHARED], []).append(item)
+    alike = [group for opening, group in sorted(groups.items()) if len(group) >= LEAST_ROWS]
+    rest = [item for group in groups.values() if len(group) < LEAST_ROWS for item in group]
+    return [*alike, rest] if rest else alike
+
+
+def shared_opening(prompts: Sequence[tuple[int, ...]]) -> int:
+    """Return how many first tokens of all prompts to run once; 0 where that saves nothing.
+
+    Args:
+        prompts: Prompt ids.
+
+    Returns:
+        Less than the shortest prompt.
+    """
+    first, last = min(prompts), max(prompts)
+    length = min(len(first), len(last), *map(len, prompts)) - 1
+    common = next((place for place in range(length) if first[place] != last[place]), length)
+    return common if len(prompts) >= LEAST_ROWS and common >= LEAST_SHARED else 0
 
 
 def split_by_budget(items: Sequence[Any], tokens: Callable[[Any], int], budget: int) -> list[list[Any]]:

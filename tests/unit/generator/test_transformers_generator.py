@@ -241,3 +241,38 @@ def test_bfloat16_differs_little_and_identity_says_so(tiny, tokenizers_of):
         assert result.logprobs == pytest.approx(full.score([prompt], [" Ada Fenn"])[0].logprobs, abs=0.5)
     assert generator.identity.dtype == "bfloat16"
     assert generator.identity.key() != full.identity.key()
+
+
+def test_shared_opening_is_the_common_prefix_short_of_the_shortest_prompt():
+    from utilitune.generator.engine import shared_opening
+
+    opening = tuple(range(20))
+    assert shared_opening([(*opening, 1), (*opening, 2, 3), (*opening, 2)]) == 20
+    assert shared_opening([opening, (*opening, 2, 3), (*opening, 2)]) == 19
+    assert shared_opening([(*opening, 1), (*opening, 2)]) == 0
+    assert shared_opening([(*opening[:10], 99), (*opening, 2), (*opening, 3)]) == 0
+
+
+def test_prompts_with_a_shared_opening_give_the_reference_numbers(kind, build, reference):
+    generator = build(kind)
+    opening = " ".join(texts(1, seed=5, longest=40) * 3)
+    prompts = [f"{opening} {tail}" for tail in texts(7, seed=1, longest=60)]
+    answers = [f" {tail}" for tail in texts(7, seed=2, longest=12)]
+    seen = []
+    inner = generator._engine._model.prefill
+
+    def spy(ids, mask, shared=0):
+        seen.append(shared)
+        return inner(ids, mask, shared)
+
+    generator._engine._model.prefill = spy
+    together = generator.score(prompts, answers)
+    assert max(seen) >= 16
+    for prompt, answer, scored in zip(prompts, answers, together, strict=True):
+        alone = generator.score([prompt], [answer])[0]
+        assert scored.logprobs == pytest.approx(alone.logprobs, abs=1e-4)
+        assert scored.entropies == pytest.approx(alone.entropies, abs=1e-4)
+        prompt_ids = generator.tokenizer(prompt)["input_ids"]
+        logprobs, entropies = reference(generator.model, prompt_ids, list(scored.token_ids))
+        assert scored.logprobs == pytest.approx(logprobs, abs=1e-4)
+        assert scored.entropies == pytest.approx(entropies, abs=1e-4)
