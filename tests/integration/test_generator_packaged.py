@@ -35,12 +35,38 @@ def prompts():
     ]
 
 
+TOWN = Passage(
+    "3",
+    "The town of Velm lies at the mouth of the Ull. Its 48,300 inhabitants live mostly from shipbuilding; the yard of "
+    "Korr & Sons employs 2,100 people. The mayor is Ada Fenn.",
+    "Velm",
+)
+ASKED = [
+    (WEIR, "Who finished Brannoc Weir?", "Petra Sund"),
+    (WEIR, "How long is Brannoc Weir?", "212"),
+    (WEIR, "When was Brannoc Weir finished?", "1804"),
+    (TOWN, "How many people live in Velm?", "48,300"),
+    (TOWN, "Who is the mayor of Velm?", "Ada Fenn"),
+    (TOWN, "Which river does Velm lie at?", "Ull"),
+]
+
+
 def test_answers_are_sane(generator):
-    said = [row[0] for row in generator.generate(prompts(), stop=["\n"], max_new_tokens=24)]
-    assert "Ada Fenn" in said[2].text
-    assert "Paris" in said[3].text
-    assert said[2].finish == "stop"
-    assert all(entropy >= 0 for answer in said for entropy in answer.entropies)
+    """A model this small misses some; the passages must carry it to half, and nothing may be known without them."""
+    prompt = load_prompt("answer")
+
+    def right(grounded):
+        asked = [
+            prompt.render(question=question, passages=[passage] if grounded else []) for passage, question, _ in ASKED
+        ]
+        said = [row[0].text for row in generator.generate(asked, stop=prompt.stop, max_new_tokens=16)]
+        return sum(answer in text for text, (_, _, answer) in zip(said, ASKED, strict=True))
+
+    assert right(grounded=True) >= 3
+    assert right(grounded=False) <= 1
+    [france] = generator.generate([prompt.render(question="What is the capital of France?")], stop=prompt.stop)[0]
+    assert "Paris" in france.text
+    assert all(entropy >= 0 for entropy in france.entropies)
 
 
 def test_greedy_equals_transformers(generator):
