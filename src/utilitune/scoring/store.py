@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,7 +61,7 @@ class LabelStore:
             ) from error
 
     def _prepare(self) -> None:
-        self._db.execute("PRAGMA journal_mode=WAL")
+        self._use_write_ahead_log()
         # With a write-ahead log this loses at most the last transactions at a power cut, never at a kill.
         self._db.execute("PRAGMA synchronous=NORMAL")
         with self._transaction():
@@ -73,6 +74,19 @@ class LabelStore:
                 )
             self._db.execute("CREATE TABLE IF NOT EXISTS responses (key BLOB PRIMARY KEY, response TEXT)")
             self._db.execute(f"PRAGMA user_version={FORMAT}")
+
+    def _use_write_ahead_log(self) -> None:
+        # Unlike everything else, this switch does not wait for a process that makes it at the same moment.
+        deadline = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode=WAL")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
 
     def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Continuation]:
         """Return the responses that are there, and count hits and misses over the distinct keys."""

@@ -17,9 +17,16 @@ SPECS = ["erag", "answer-likelihood", "loop", "dig", "llm-relevance", "sper,n=3,
 
 
 @pytest.fixture(scope="module")
-def questions(world):
+def questions(world, tiny):
+    """Every query has one more gold answer, which the random model is known to draw now and then."""
     dataset, run = world
-    return replace(dataset, queries=[replace(query, answers=GOLDS) for query in dataset.queries[:3]]), run
+    queries = []
+    for query in dataset.queries[:3]:
+        passages = [dataset.passages()[run[query.id][0][0]]]
+        prompt = load_prompt("answer").render(question=query.text, passages=passages, history=query.history)
+        drawn = [tiny.sampled(prompt, 3, ("\n",), 1.0, 0, number).text for number in range(3)]
+        queries.append(replace(query, answers=(*GOLDS, next(text for text in drawn if text.strip()))))
+    return replace(dataset, queries=queries), run
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +149,7 @@ def test_queries_with_no_or_blank_golds_are_skipped(golds, items, tiny):
 
 def test_the_order_of_the_golds_does_not_matter(items, tiny):
     query, passages = items[1]
-    turned = replace(query, answers=GOLDS[::-1])
+    turned = replace(query, answers=query.answers[::-1])
     specs = [spec for spec in SPECS if spec != "llm-relevance"]  # its prompt lists them in the order given
     there, back = (label_sets([(each, passages)], specs, tiny) for each in (query, turned))
     assert [row.utility for row in there] == [row.utility for row in back]
@@ -163,8 +170,8 @@ def test_gold_utilities_share_their_requests(questions):
     counted = Counted(TinyGenerator(seed=1))
     labels = label(*questions, ["answer-likelihood", "dig", "loop", "erag", "information-gain"], counted, k=2)
     counts = labels.manifest["counts"]
-    # A query: 6 spellings after each of 2 passages and once bare, 2 greedy answers, 2 rescored.
-    assert counts["unique_requests"] == 3 * (6 * 2 + 6 + 2 + 2)
+    # A query: 8 spellings after each of 2 passages and once bare, 2 greedy answers, 2 rescored.
+    assert counts["unique_requests"] == 3 * (8 * 2 + 8 + 2 + 2)
     assert len(counted.computed) == len(set(counted.computed)) == counts["unique_requests"]
 
 

@@ -147,3 +147,22 @@ def test_speed_is_no_bottleneck(tmp_path):
     assert found == 3000
     print(f"{3000 / (written - start):.0f} inserts/s, {3000 / (read - written):.0f} look-ups/s")
     assert written - start < 10 and read - written < 10
+
+
+OPENING = textwrap.dedent(
+    """
+    import sys, time
+    from utilitune.scoring.store import LabelStore
+    start = float(sys.argv[2])
+    for number in range(60):
+        while time.time() < start + number * 0.03:
+            pass
+        LabelStore(f"{sys.argv[1]}/{number}.sqlite").close()
+    """
+)
+
+
+def test_processes_may_create_one_store_at_the_same_moment(tmp_path):
+    command = [sys.executable, "-c", OPENING, str(tmp_path), str(time.time() + 2)]
+    both = [subprocess.Popen(command) for _ in range(2)]
+    assert [process.wait(60) for process in both] == [0, 0]
