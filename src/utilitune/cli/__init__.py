@@ -23,6 +23,7 @@ from utilitune.cli import (
     run,
     sample,
     train,
+    utilities,
     validate,
 )
 from utilitune.errors import ThresholdError, UtilituneError
@@ -34,7 +35,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for verb in (validate, sample, index, retrieve, label, pairs, rewrite, rerank, answer, evaluate, run, doctor):
+verbs = (validate, sample, index, retrieve, label, utilities, pairs, rewrite, rerank, answer, evaluate, run, doctor)
+for verb in verbs:
     app.command(verb.NAME)(verb.command)
 app.add_typer(train.app, name="train")
 app.add_typer(models.app, name="models")

@@ -19,6 +19,8 @@ _HOME = {
     "Sample": "utilitune.scoring.protocol",
     "Utility": "utilitune.scoring.protocol",
     "Value": "utilitune.scoring.protocol",
+    "Description": "utilitune.scoring.description",
+    "describe": "utilitune.scoring.description",
     "UTILITIES": "utilitune.scoring.registry",
     "make_utility": "utilitune.scoring.registry",
     "LabelStore": "utilitune.scoring.store",
@@ -31,6 +33,7 @@ _HOME = {
 
 __all__ = [
     "UTILITIES",
+    "Description",
     "Draw",
     "Failure",
     "Force",
@@ -43,6 +46,7 @@ __all__ = [
     "Sample",
     "Utility",
     "Value",
+    "describe",
     "label",
     "label_file",
     "label_sets",
@@ -50,6 +54,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from utilitune.scoring.description import Description, describe
     from utilitune.scoring.failure import Failure
     from utilitune.scoring.labelling import label, label_file, label_sets
     from utilitune.scoring.protocol import Draw, Force, Greedy, Request, Rescore, Responses, Sample, Utility, Value

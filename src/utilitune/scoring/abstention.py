@@ -48,8 +48,11 @@ READINGS: dict[str, Callable[[Sequence[Continuation]], float]] = {
 
 
 class Abstention:
-    """``u = 1 - P(abstain | q, D)`` at the first answer position (UDCG, arXiv 2510.21440).
+    """How little the generator wants to abstain when it sees the passages.
 
+    Formula: ``u = 1 - P(abstain | q, D)`` at the first answer position, with the document before the question and leave
+    to reply NO-RESPONSE.
+    Source: UDCG (arXiv 2510.21440).
     Readings of P: ``first-token`` (the reference's): probability of the first token of "NO-RESPONSE";
     ``sequence``: probability of all its tokens; ``mass``: sum of the sequence probabilities of several spellings.
     The first two take the likelier of the spellings with and without a leading space.

@@ -15,9 +15,10 @@ from utilitune.scoring.protocol import Request, Responses, Value
 
 
 class EntropyDrop:
-    """Mean entropy without minus with the passages, over the same tokens (sibling of arXiv 2601.23129).
+    """Mean entropy without minus with the passages, over the same tokens.
 
     Formula: ``(1/T) sum_t [H_t(y_g | q) - H_t(y_g | q, D)]`` over the greedy grounded answer ``y_g``.
+    Source: sibling of GroGU (arXiv 2601.23129), with the same passes.
     Range: ``[-ln V, ln V]`` nats.
     Needs: no gold answers; exact entropies.
     Cost: as ``information-gain``, with which it shares every forward pass.

@@ -15,10 +15,11 @@ from utilitune.scoring.protocol import Request, Responses, Value
 
 
 class Grogu:
-    """Confidence of the grounded answer minus confidence of the bare answer (arXiv 2601.23129).
+    """Confidence of the grounded answer minus confidence of the bare answer.
 
     Formula: ``γ(y_g | q, D) - γ(y_u | q)``, with ``y_g`` and ``y_u`` the generator's own greedy answers with
     and without the passages ``D``. ``γ`` is one of ``CONFIDENCES`` (higher = surer).
+    Source: GroGU (arXiv 2601.23129).
     Range: ``[-ln V, ln V]`` for entropies over a vocabulary of V; unbounded for log-probability and
     perplexity.
     Needs: no gold answers; exact entropies for the entropy forms.

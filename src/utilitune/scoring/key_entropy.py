@@ -19,9 +19,10 @@ DEFAULT_TAU = 1.0
 
 
 class KeyEntropy:
-    """GroGU with ``γ(y) = -(1/|K|) sum_{t in K} H_t`` over key tokens K (arXiv 2601.23129).
+    """Confidence at the grounded answer's key tokens minus confidence at the bare answer's.
 
-    The paper does not publish its rule for K; these are reconstructions.
+    Formula: ``γ(y_g | q, D) - γ(y_u | q)`` as in ``Grogu``, with ``γ(y) = -(1/|K|) sum_{t in K} H_t`` over key tokens K.
+    Source: GroGU (arXiv 2601.23129), which does not publish its rule for K; the selectors are reconstructions.
     Selectors of K: ``delta-logprob`` (default): tokens whose log-probability moves by at least ``tau`` nats
     when the same tokens are read under the other context; ``question-overlap``: tokens of words that the
     question does not hold; ``all``: every token, which is ``grogu:mean-entropy``. An empty K means all
@@ -29,7 +30,8 @@ class KeyEntropy:
     Range: ``[-ln V, ln V]``.
     Needs: no gold answers; exact entropies.
     Cost: as ``grogu:mean-entropy``, and for ``delta-logprob`` each answer scored once under the other
-    context. No passages: exactly 0.
+    context.
+    No passages: exactly 0.
     """
 
     needs_answers = False

@@ -1,0 +1,68 @@
+"""What a utility says of itself: read off its class docstring, so that there is one place to write it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from utilitune.scoring.confidence import CONFIDENCES
+from utilitune.scoring.protocol import Utility
+from utilitune.scoring.registry import make_utility
+
+FIELDS = ("Formula", "Source", "Range", "Needs", "Cost")
+# A field runs to the next line that starts with one word or a few and a colon, or to a blank line.
+_FIELD = re.compile(r"^(?P<name>[A-Z][\w ]*): (?P<text>.*(?:\n(?![A-Z][\w ]*: ).+)*)", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Description:
+    """What there is to know before asking for a utility.
+
+    Attributes:
+        name: Its name.
+        meaning: One line.
+        needs_answers: Whether queries need gold answers.
+        fields: The docstring's fields by name, white space squeezed: formula, source, range, needs, cost.
+        parameters: The default parameters that can change a number.
+    """
+
+    name: str
+    meaning: str
+    needs_answers: bool
+    fields: Mapping[str, str]
+    parameters: Mapping[str, Any]
+
+    @property
+    def cost(self) -> str:
+        """What one passage set costs the generator; empty when the utility does not say."""
+        return self.fields.get("Cost", "")
+
+
+def describe(spec: str | Mapping[str, Any] | Utility) -> Description:
+    """Describe a utility.
+
+    Args:
+        spec: As ``make_utility``; a user's own utility is described by its own docstring.
+
+    Returns:
+        The description.
+
+    Raises:
+        ConfigError: As ``make_utility``.
+    """
+    utility = make_utility(spec)
+    text = inspect.getdoc(type(utility)) or ""
+    meaning = _plain(text.partition("\n\n")[0])
+    gamma = utility.parameters.get("gamma")
+    if gamma in CONFIDENCES:
+        own = _plain((CONFIDENCES[gamma].__doc__ or "").partition("\n\n")[0])
+        meaning = f"{meaning.rstrip('.')}; confidence = {own}"
+    fields = {match["name"]: _plain(match["text"]) for match in _FIELD.finditer(text)}
+    return Description(utility.name, meaning, utility.needs_answers, fields, dict(utility.parameters))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.replace("``", "").split())
