@@ -21,7 +21,8 @@ DEFAULT_TAU = 1.0
 class KeyEntropy:
     """Confidence at the grounded answer's key tokens minus confidence at the bare answer's.
 
-    Formula: ``γ(y_g | q, D) - γ(y_u | q)`` as in ``Grogu``, with ``γ(y) = -(1/|K|) sum_{t in K} H_t`` over key tokens K.
+    Formula: ``γ(y_g | q, D) - γ(y_u | q)`` as in ``Grogu``, with ``γ(y) = -(1/|K|) sum_{t in K} H_t`` over
+    key tokens K.
     Source: GroGU (arXiv 2601.23129), which does not publish its rule for K; the selectors are reconstructions.
     Selectors of K: ``delta-logprob`` (default): tokens whose log-probability moves by at least ``tau`` nats
     when the same tokens are read under the other context; ``question-overlap``: tokens of words that the

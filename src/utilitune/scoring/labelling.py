@@ -17,10 +17,10 @@ from utilitune.records.manifest import manifest
 from utilitune.records.run import Run
 from utilitune.records.share import check_share
 from utilitune.scoring.answer_match import usable_golds
+from utilitune.scoring.failure import Failure
 from utilitune.scoring.label_row import constant_sets, label_row, label_set_of, skipped_row
 from utilitune.scoring.protocol import Request, Utility
 from utilitune.scoring.registry import make_utility
-from utilitune.scoring.failure import Failure
 from utilitune.scoring.responder import Responder
 from utilitune.scoring.store import LabelStore
 from utilitune.scoring.work_list import Item, chunks, items_of_run

@@ -16,8 +16,8 @@ from utilitune.scoring.abstention import Abstention
 from utilitune.scoring.answer_likelihood import AnswerLikelihood
 from utilitune.scoring.confidence import CONFIDENCES
 from utilitune.scoring.dig import Dig
-from utilitune.scoring.erag import Erag
 from utilitune.scoring.entropy_drop import EntropyDrop
+from utilitune.scoring.erag import Erag
 from utilitune.scoring.grogu import Grogu
 from utilitune.scoring.information_gain import InformationGain
 from utilitune.scoring.key_entropy import KeyEntropy

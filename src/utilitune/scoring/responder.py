@@ -9,8 +9,8 @@ from utilitune.generator.protocol import Continuation, Generator, TaskResult
 from utilitune.scoring.failure import Answered, Failure
 from utilitune.scoring.protocol import Draw, Force, Greedy, Request
 from utilitune.scoring.response_key import ResponseKeys
-from utilitune.scoring.schedule import Fused, Part, fuse, stages
 from utilitune.scoring.sampling import drawn_answers
+from utilitune.scoring.schedule import Fused, Part, fuse, stages
 from utilitune.scoring.store import LabelStore
 
 

@@ -13,9 +13,10 @@ from utilitune.scoring.protocol import Draw
 class ResponseKeys:
     """Makes SHA-256 keys (32 bytes) for one generator.
 
-    A key covers the generator's identity (model, revision or weight hash, dtype, adapter, template, window,
-    ...), the whole content of the prompt, and what is asked: limits and stop strings of a greedy answer, the
-    text or token ids that are scored, or all settings of a sample and the number of the draw. Batch size and batch mates are not part of it.
+    A key covers the generator's identity (model, revision or weight hash, dtype, adapter, template, window, ...), the
+    whole content of the prompt, and what is asked: limits and stop strings of a greedy answer, the text or token ids
+    that are scored, or all settings of a sample and the number of the draw. Batch size and batch mates are not part of
+    it.
     """
 
     def __init__(self, identity_key: str) -> None:
