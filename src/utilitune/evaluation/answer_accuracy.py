@@ -61,6 +61,7 @@ def answer_counts(answers: Sequence[Answer], queries: Sequence[Query]) -> dict[s
         "answers missing": len(scored) - len(present),
         "answers empty": sum(1 for answer in present if not answer.answer.strip()),
         "answers abstained": sum(1 for answer in present if answer.abstained),
+        "answers cut": sum(1 for answer in present if answer.cut),
         "queries without a gold answer": len(queries) - len(scored),
     }
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from utilitune.errors import ConfigError, DataError
 from utilitune.evaluation.ranking import ranking
-from utilitune.generator.protocol import Continuation, Generator
-from utilitune.progress import progress, warn
+from utilitune.generator.protocol import Continuation, Generation, Generator
+from utilitune.progress import progress, say, warn
 from utilitune.records.answer import Answer
 from utilitune.records.passage import Passage
 from utilitune.records.query import Query
@@ -36,7 +36,7 @@ def answer_questions(
 
     The ranking is the one that every measure reads (``ranking``). A question that ``run`` lacks, or has no
     passage for, is asked without passages. One that the generator refuses has no answer in the list (scored 0
-    and counted there).
+    and counted there). One that reached the prompt's ``max_new_tokens`` is ``cut`` and kept as it is.
 
     Args:
         queries: The questions, with their histories.
@@ -90,6 +90,9 @@ def answer_questions(
                     failed += 1
                     warn(f"question {query.id!r} has no answer: {response.reason}")
             bar.advance(len(chunk))
+    cut = sum(answer.cut for answer in answers)
+    if cut:
+        say(f"answer: {cut} of {len(answers)} answers cut at {template.max_new_tokens} tokens")
     if asked:
         check_share({"failed": failed}, "failed", len(asked), max_failed, "questions")
     return answers
@@ -104,7 +107,8 @@ def _answer(query_id: str, passage_ids: tuple[str, ...], response: Continuation)
     text = response.text.strip()
     logprobs = response.logprobs
     mean = sum(logprobs) / len(logprobs) if logprobs else None
-    return Answer(query_id, passage_ids, text, is_abstention(text), mean)
+    cut = isinstance(response, Generation) and response.finish == "length"
+    return Answer(query_id, passage_ids, text, is_abstention(text), mean, cut)
 
 
 def _passage(passage_id: str, passages: Mapping[str, Passage], query: Query) -> Passage:

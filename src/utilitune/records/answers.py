@@ -45,12 +45,16 @@ def parse_answer(row: Mapping[str, Any]) -> Answer:
         raise RowError(f"'answer' is {shown(text)}; expected a string")
     if not isinstance(abstained, bool):
         raise RowError(f"'abstained' is {shown(abstained)}; expected true or false")
+    cut = row.get("cut") or False
+    if not isinstance(cut, bool):
+        raise RowError(f"'cut' is {shown(cut)}; expected true or false")
     return Answer(
         query_id=id_field(row, "query_id"),
         passage_ids=ids_field(row, "passage_ids"),
         answer=text,
         abstained=abstained,
         logprob_mean=optional_number(row, "logprob_mean"),
+        cut=cut,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -55,3 +56,20 @@ class Query:
     def first_question(self) -> str:
         """The first user turn of the conversation, or ``text`` when there is no history."""
         return next((turn.content for turn in self.history if turn.role == "user"), self.text)
+
+    @property
+    def first_and_last(self) -> str:
+        """The conversation's first question followed by ``text``; ``text`` alone where the first says the same.
+
+        A strong search text for next to nothing: most of what a later turn leaves out was said first.
+        """
+        first = self.first_question
+        if not self.history or _words(first) == _words(self.text):
+            return self.text
+        return f"{first} {self.text}"
+
+
+def _words(text: str) -> list[str]:
+    """Split into words, case and punctuation (of any script) apart."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(" " if unicodedata.category(char)[0] in "PZC" else char for char in folded).split()
