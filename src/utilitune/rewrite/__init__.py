@@ -7,7 +7,7 @@ from utilitune.rewrite.dpo_config import DpoConfig
 from utilitune.rewrite.pairs import NoPairsError, PairSet, build_pairs
 from utilitune.rewrite.reward import reward_candidates
 from utilitune.rewrite.rewriter import Rewrite, Rewriter, rewrite_queries
-from utilitune.rewrite.sample import first_question_query, sample_candidates
+from utilitune.rewrite.sample import sample_candidates
 from utilitune.rewrite.training_report import TrainingReport
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "TrainingReport",
     "build_pairs",
     "clean_rewrite",
-    "first_question_query",
     "read_candidates",
     "reward_candidates",
     "rewrite_queries",

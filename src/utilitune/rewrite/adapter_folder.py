@@ -25,7 +25,7 @@ class RewriterCard:
         prompt: Prompt template's name or path.
         prompt_hash: Its hash at training time.
         max_new_tokens: Length limit of a rewrite.
-        training: Settings, counts and versions.
+        training: Settings, counts, versions, and ``query_ids``: the questions it was trained on.
     """
 
     base: str

@@ -114,7 +114,7 @@ def train_dpo(
     )
     # The file travels with the adapter, so it does not say where it once was.
     write_json(out / "training.json", {**report.as_dict(), "folder": "."})
-    _card(reference_name, kind, config, report, inputs).write(out)
+    _card(reference_name, kind, config, report, inputs, list(dict.fromkeys(pair.query_id for pair in kept))).write(out)
     say(f"training: {steps} steps, {report.seconds_per_step:.2f} s each; {report.reading}")
     return report
 
@@ -218,7 +218,9 @@ def _save(model: Any, out: Path, base: str) -> None:
     (out / "README.md").unlink(missing_ok=True)
 
 
-def _card(base: str, kind: str, config: DpoConfig, report: TrainingReport, inputs: dict[str, Any]) -> RewriterCard:
+def _card(
+    base: str, kind: str, config: DpoConfig, report: TrainingReport, inputs: dict[str, Any], query_ids: list[str]
+) -> RewriterCard:
     from utilitune.generator import load_prompt
 
     return RewriterCard(
@@ -228,7 +230,12 @@ def _card(base: str, kind: str, config: DpoConfig, report: TrainingReport, input
         prompt_hash=load_prompt(config.prompt).hash,
         max_new_tokens=config.max_new_tokens,
         training=manifest(
-            "train rewriter", inputs=inputs, pairs=report.pairs, drops=dict(report.drops), steps=report.steps
+            "train rewriter",
+            inputs=inputs,
+            pairs=report.pairs,
+            query_ids=query_ids,
+            drops=dict(report.drops),
+            steps=report.steps,
         ),
     )
 

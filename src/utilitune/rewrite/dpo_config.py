@@ -1,4 +1,4 @@
-"""Settings of preference training, one to one with the ``train`` section of a recipe."""
+"""Settings of preference training; a recipe's ``rewriter.training`` sets some of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class DpoConfig(BaseModel, extra="forbid", frozen=True):
         seed: Seeds the adapter's start and the order of pairs.
         save_every: Optimiser steps between checkpoints; 0 keeps none.
         prompt: Prompt template that the pairs were asked with; recorded for the rewriter.
-        max_new_tokens: Length limit of a rewrite, recorded for the rewriter.
+        max_new_tokens: Length limit of a rewrite, recorded for the rewriter; the one that the candidates had.
         gradient_checkpointing: Trade a second forward pass for memory.
     """
 

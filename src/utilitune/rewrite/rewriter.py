@@ -28,18 +28,21 @@ class Rewrite:
         query_id: The question's id.
         text: The query to search with.
         fallback: Whether the model wrote nothing usable, so that ``text`` is the question itself.
+        cut: Whether the model was stopped at the length limit, so that ``text`` may lack its end.
     """
 
     query_id: str
     text: str
     fallback: bool
+    cut: bool = False
 
 
 class Rewriter:
     """Rewrites questions with a language model, tuned or not.
 
     A question without history is its own stand-alone form and is returned as it is, without asking the model.
-    ``counts`` runs along: ``rewritten``, ``fallback`` (nothing usable written), ``stand-alone`` (no history).
+    ``counts`` runs along: ``rewritten``, ``fallback`` (nothing usable written), ``stand-alone`` (no history), and
+    ``cut`` (of the first two, those that reached the length limit).
     """
 
     def __init__(self, generator: Generator, *, prompt: str = "rewrite", max_new_tokens: int = 40) -> None:
@@ -49,7 +52,7 @@ class Rewriter:
         self.generator = generator
         self.template = load_prompt(prompt)
         self.max_new_tokens = max_new_tokens
-        self.counts: Counter[str] = Counter({"rewritten": 0, "fallback": 0, "stand-alone": 0})
+        self.counts: Counter[str] = Counter({"rewritten": 0, "fallback": 0, "stand-alone": 0, "cut": 0})
 
     @classmethod
     def load(cls, source: Path | str, generator: Generator | None = None, *, base: str | None = None) -> Rewriter:
@@ -107,6 +110,7 @@ class Rewriter:
             One rewrite a question.
         """
         texts: list[str | None] = [None] * len(queries)
+        cut: set[int] = set()
         asked = [index for index, query in enumerate(queries) if query.history]
         with progress("rewrite", len(asked), "questions") as bar:
             for start in range(0, len(asked), CHUNK):
@@ -118,14 +122,17 @@ class Rewriter:
                 answers = self.generator.generate(prompts, max_new_tokens=self.max_new_tokens, stop=self.template.stop)
                 for index, answer in zip(chunk, answers, strict=True):
                     texts[index] = clean_rewrite(answer[0].text)
+                    if answer[0].finish == "length":
+                        cut.add(index)
                 bar.advance(len(chunk))
         results = [
             Rewrite(
                 query.id,
                 " ".join(query.text.split()) if text is None else text,
                 bool(query.history) and text is None,
+                index in cut,
             )
-            for query, text in zip(queries, texts, strict=True)
+            for index, (query, text) in enumerate(zip(queries, texts, strict=True))
         ]
         fallbacks = sum(result.fallback for result in results)
         self.counts.update(
@@ -133,6 +140,7 @@ class Rewriter:
                 "rewritten": len(asked) - fallbacks,
                 "fallback": fallbacks,
                 "stand-alone": len(queries) - len(asked),
+                "cut": len(cut),
             }
         )
         return results
@@ -150,7 +158,8 @@ def rewrite_queries(rewriter: Rewriter, queries: Sequence[Query]) -> list[Query]
     """
     results = rewriter.rewrite_batch(queries)
     fallbacks = sum(result.fallback for result in results)
-    say(f"rewrite: {len(queries)} questions, {fallbacks} fell back to the question as typed")
+    cut = sum(result.cut for result in results)
+    say(f"rewrite: {len(queries)} questions, {fallbacks} fell back to the question as typed, {cut} cut at the limit")
     return [replace(query, text=result.text, history=()) for query, result in zip(queries, results, strict=True)]
 
 

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from utilitune.errors import ConfigError
-from utilitune.progress import progress, say
+from utilitune.generator.protocol import Generation
+from utilitune.progress import progress, say, warn
 from utilitune.records.query import Query
 from utilitune.rewrite.candidate import Candidate, Candidates, Source
 from utilitune.rewrite.clean import clean_rewrite, normalise
+from utilitune.scoring.failure import Failure
+from utilitune.scoring.protocol import Draw, Greedy, Sample
 
 if TYPE_CHECKING:
-    from utilitune.generator.protocol import Generator, Prompt
+    from utilitune.generator.protocol import Continuation, Generator, Prompt
     from utilitune.records.pair import Message
 
 EXTRA_SOURCES: tuple[Source, ...] = ("original", "first-question", "greedy")
 CHUNK = 32
+KINDS = ("written", "fallback", "cut", "failed", "duplicate")
 
 
 def sample_candidates(
@@ -31,6 +36,7 @@ def sample_candidates(
     include: Collection[str] = EXTRA_SOURCES,
     prompt: str = "rewrite",
     max_new_tokens: int = 40,
+    store: Path | str | None = None,
 ) -> Candidates:
     """Write candidate queries for every conversational question.
 
@@ -41,22 +47,29 @@ def sample_candidates(
         queries: Conversational questions; one without history is its own only sensible rewrite, yet is
             treated alike.
         generator: The model that rewrites.
-        n: Samples a question, >= 0; all come from one prefill of the prompt.
+        n: Samples a question, >= 0; they share one prefill of the prompt. The greedy rewrite takes another.
         temperature: Sampling temperature, > 0.
         top_p: Nucleus mass in (0, 1].
         seed: Sampler seed; a question gets the same samples whatever its neighbours.
         include: Which of ``original``, ``first-question``, ``greedy`` to add.
         prompt: Name or path of the prompt template.
-        max_new_tokens: Length limit of a rewrite, in tokens.
+        max_new_tokens: Length limit of a rewrite, in tokens. Train and rewrite with the same
+            (``DpoConfig.max_new_tokens``).
+        store: Response store file, shared with ``label``: what is there is not written again, so a second run
+            is free and a killed one goes on. ``None`` keeps nothing.
 
     Returns:
         Distinct candidates (by normalised text) grouped by question, with counts: ``written`` texts,
-        ``fallback`` (unusable, replaced by the question), ``duplicate`` (merged).
+        ``fallback`` (unusable, replaced by the question), ``cut`` (reached ``max_new_tokens``, left out: half a
+        query must never be what a pair chooses), ``failed`` (refused by the model, left out), ``duplicate``
+        (merged).
 
     Raises:
         ConfigError: For an unknown name in ``include``, ``n`` < 0, or nothing to make.
     """
     from utilitune.generator import load_prompt
+    from utilitune.scoring.responder import Responder
+    from utilitune.scoring.store import LabelStore
 
     unknown = sorted(set(include) - set(EXTRA_SOURCES))
     if unknown:
@@ -64,38 +77,32 @@ def sample_candidates(
     if n < 0 or (n == 0 and not include):
         raise ConfigError(f"n={n} and include={list(include)} leave nothing to make; set n >= 1 or include a source")
     template = load_prompt(prompt)
-    counts: Counter[str] = Counter({"written": 0, "fallback": 0, "duplicate": 0})
+    stop = tuple(template.stop)
+    counts: Counter[str] = Counter(dict.fromkeys(KINDS, 0))
     rows: list[Candidate] = []
-    with progress("candidates", len(queries), "questions") as bar:
+    with LabelStore(store) as kept, progress("candidates", len(queries), "questions") as bar:
+        responder = Responder(generator, kept)
         for start in range(0, len(queries), CHUNK):
             chunk = queries[start : start + CHUNK]
             prompts = [template.render(question=query.text, history=query.history) for query in chunk]
-            written: list[list[tuple[Source, str]]] = [[] for _ in chunk]
-            if "greedy" in include:
-                for texts, answers in zip(
-                    written,
-                    generator.generate(prompts, max_new_tokens=max_new_tokens, stop=template.stop),
-                    strict=True,
-                ):
-                    texts.append(("greedy", answers[0].text))
-            if n:
-                samples = generator.generate(
-                    prompts,
-                    max_new_tokens=max_new_tokens,
-                    n=n,
-                    temperature=temperature,
-                    top_p=top_p,
-                    stop=template.stop,
-                    seed=seed,
-                )
-                for texts, answers in zip(written, samples, strict=True):
-                    texts.extend(("sample", answer.text) for answer in answers)
-            for query, asked, texts in zip(chunk, prompts, written, strict=True):
+            wanted: list[list[tuple[Source, Greedy | Draw]]] = []
+            for asked in prompts:
+                own: list[tuple[Source, Greedy | Draw]] = []
+                if "greedy" in include:
+                    own.append(("greedy", Greedy(asked, max_new_tokens, stop)))
+                if n:
+                    sample = Sample(asked, n, temperature, seed, max_new_tokens, stop, top_p)
+                    own += [("sample", draw) for draw in sample.draws("sample").values()]
+                wanted.append(own)
+            responses = responder.respond(request for own in wanted for _, request in own)
+            for query, asked, own in zip(chunk, prompts, wanted, strict=True):
+                texts = _written(query, [(source, responses[request]) for source, request in own], counts)
                 rows.extend(_distinct(query, messages(asked), texts, include, counts))
             bar.advance(len(chunk))
     say(
-        f"candidates: {len(rows)} for {len(queries)} questions; {counts['fallback']} of {counts['written']} rewrites "
-        f"unusable (the question stands in), {counts['duplicate']} duplicates merged"
+        f"candidates: {len(rows)} for {len(queries)} questions; of {counts['written']} rewrites {counts['fallback']} "
+        f"unusable (the question stands in), {counts['cut']} cut at {max_new_tokens} tokens and left out, "
+        f"{counts['failed']} failed, {counts['duplicate']} duplicates merged"
     )
     return Candidates(rows, counts)
 
@@ -107,11 +114,21 @@ def messages(prompt: Prompt) -> tuple[Message, ...]:
     return ({"role": "user", "content": prompt.plain},)
 
 
-def first_question_query(query: Query) -> str:
-    """Return the conversation's first question followed by the question; the question alone without history."""
-    if not query.history or normalise(query.first_question) == normalise(query.text):
-        return query.text
-    return f"{query.first_question} {query.text}"
+def _written(
+    query: Query, responses: Sequence[tuple[Source, Continuation | Failure]], counts: Counter[str]
+) -> list[tuple[Source, str]]:
+    """Return what the model wrote in full, and count the rest."""
+    texts: list[tuple[Source, str]] = []
+    for source, response in responses:
+        counts["written"] += 1
+        if isinstance(response, Failure):
+            counts["failed"] += 1
+            warn(f"question {query.id!r} has no {source} rewrite: {response.reason}")
+        elif isinstance(response, Generation) and response.finish == "length":
+            counts["cut"] += 1
+        else:
+            texts.append((source, response.text))
+    return texts
 
 
 def _distinct(
@@ -123,13 +140,9 @@ def _distinct(
 ) -> list[Candidate]:
     """Clean, fall back, and keep the first candidate of each normalised text."""
     question = " ".join(query.text.split())
-    free: Mapping[Source, str] = {
-        "original": question,
-        "first-question": " ".join(first_question_query(query).split()),
-    }
+    free: Mapping[Source, str] = {"original": question, "first-question": " ".join(query.first_and_last.split())}
     texts: list[tuple[Source, str]] = [(source, text) for source, text in free.items() if source in include]
     for source, raw in written:
-        counts["written"] += 1
         cleaned = clean_rewrite(raw)
         if cleaned is None:
             counts["fallback"] += 1

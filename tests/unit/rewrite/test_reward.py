@@ -99,7 +99,7 @@ def labels(monkeypatch):
                 )
         return rows
 
-    monkeypatch.setattr(utilitune.scoring, "label_sets", label_sets, raising=False)
+    monkeypatch.setattr(utilitune.scoring, "label_sets", label_sets)
     return worth, asked
 
 

@@ -1,11 +1,11 @@
 import json
 import shutil
-from types import SimpleNamespace
 
 import pytest
 
 from utilitune.errors import ConfigError, DataError
 from utilitune.generator import load_generator
+from utilitune.generator.protocol import Generation, GeneratorIdentity, TaskResult
 from utilitune.records import PreferencePair, Query, Turn
 from utilitune.rewrite import DpoConfig, Rewriter, rewrite_queries, sample_candidates, train_dpo
 
@@ -15,13 +15,23 @@ HISTORY = (Turn("user", "who is mira tolve"), Turn("assistant", "mira tolve did 
 class Scripted:
     """A generator that writes what it is told, and remembers what it was asked."""
 
-    def __init__(self, greedy, samples=()):
-        self.greedy, self.samples, self.calls = greedy, list(samples), []
+    identity = GeneratorIdentity("scripted", "0", "scripted", "float64")
+
+    def __init__(self, greedy, samples=(), cut=()):
+        self.greedy, self.samples, self.cut, self.calls = greedy, list(samples), cut, []
+
+    def answer(self, text):
+        return Generation(text, ("x",), (1,), (-1.0,), None, finish="length" if text in self.cut else "stop")
 
     def generate(self, prompts, *, max_new_tokens=16, n=1, temperature=0.0, top_p=1.0, stop=(), seed=0):
-        self.calls.append({"prompts": list(prompts), "n": n, "temperature": temperature, "seed": seed})
+        asked = {"n": n, "temperature": temperature, "top_p": top_p, "seed": seed, "max_new_tokens": max_new_tokens}
+        self.calls.append({"prompts": list(prompts), **asked})
         texts = [self.greedy] if temperature == 0 else self.samples[:n]
-        return [[SimpleNamespace(text=text) for text in texts] for _ in prompts]
+        return [[self.answer(text) for text in texts] for _ in prompts]
+
+    def run(self, tasks):
+        self.calls.append({"prompts": [task.prompt for task in tasks], "temperature": 0})
+        return [TaskResult(self.answer(self.greedy), ()) for _ in tasks]
 
 
 def query(identity="c_2", text="when did she die", history=HISTORY):
@@ -54,7 +64,7 @@ def test_rewrites_with_the_history_and_cleans():
     assert rewriter.rewrite(history, "when did she die") == "When did Mira Tolve die?"
     asked = generator.calls[0]["prompts"][0].messages[-1][1]
     assert "who is mira tolve" in asked and "a founder" in asked and "when did she die" in asked
-    assert rewriter.counts == {"rewritten": 1, "fallback": 0, "stand-alone": 0}
+    assert rewriter.counts == {"rewritten": 1, "fallback": 0, "stand-alone": 0, "cut": 0}
 
 
 @pytest.mark.parametrize("written", ["", "```\n```", "la " * 40, "x" * 400])
@@ -65,13 +75,23 @@ def test_a_bad_generation_falls_back_to_the_question_and_counts(written):
     assert rewriter.counts["fallback"] == 1
 
 
+def test_a_rewrite_cut_at_the_limit_is_used_and_counted():
+    rewriter = Rewriter(Scripted("when did mira tolve of the", cut=("when did mira tolve of the",)))
+    rewrites = rewriter.rewrite_batch([query(), query(history=())])
+    assert [(rewrite.text, rewrite.cut) for rewrite in rewrites] == [
+        ("when did mira tolve of the", True),
+        ("when did she die", False),
+    ]
+    assert rewriter.counts == {"rewritten": 1, "fallback": 0, "stand-alone": 1, "cut": 1}
+
+
 def test_questions_without_history_are_not_touched():
     generator = Scripted("something else")
     rewriter = Rewriter(generator)
     rewrites = rewriter.rewrite_batch([query(history=()), query("c_3"), query(history=())])
     assert [rewrite.text for rewrite in rewrites] == ["when did she die", "something else", "when did she die"]
     assert sum(len(call["prompts"]) for call in generator.calls) == 1
-    assert rewriter.counts == {"rewritten": 1, "fallback": 0, "stand-alone": 2}
+    assert rewriter.counts == {"rewritten": 1, "fallback": 0, "stand-alone": 2, "cut": 0}
 
 
 def test_queries_for_the_retriever_keep_all_but_text_and_history():
@@ -135,13 +155,61 @@ def test_candidates_by_hand():
         ("sample", "when did mira die"),
     ]
     # Of five texts one was empty; "mira tolve death?", the fallback and "when did she die" were there already.
-    assert candidates.counts == {"written": 5, "fallback": 1, "duplicate": 3}
+    assert candidates.counts == {"written": 5, "fallback": 1, "cut": 0, "failed": 0, "duplicate": 3}
     sampled = generator.calls[1]
-    assert (sampled["n"], sampled["temperature"], sampled["seed"]) == (4, 0.9, 5)
-    assert len(generator.calls) == 2  # one prefill for all samples
+    assert (sampled["n"], sampled["temperature"], sampled["top_p"], sampled["seed"]) == (4, 0.9, 0.95, 5)
+    assert len(generator.calls) == 2  # the greedy rewrite, and one prefill for all samples
     prompt = candidates[0].prompt
     assert all(c.prompt == prompt for c in candidates)
     assert prompt[0]["role"] == "system" and "when did she die" in prompt[-1]["content"]
+
+
+def test_cut_rewrites_are_no_candidates():
+    generator = Scripted("when did mira tolve of the", ["mira tolve death", "mira tolve of"], cut=("mira tolve of",))
+    candidates = sample_candidates([query()], generator, n=2, include=("greedy",))
+    assert [(c.source, c.text) for c in candidates] == [
+        ("greedy", "when did mira tolve of the"),
+        ("sample", "mira tolve death"),
+    ]
+    assert candidates.counts["cut"] == 1
+    generator.cut = ("mira tolve of", "when did mira tolve of the")
+    assert [c.source for c in sample_candidates([query()], generator, n=2, include=("greedy",))] == ["sample"]
+
+
+def test_a_refused_prompt_leaves_the_free_candidates(capsys):
+    class Refusing(Scripted):
+        def generate(self, prompts, **settings):
+            raise ValueError("too long")
+
+        def run(self, tasks):
+            raise ValueError("too long")
+
+    candidates = sample_candidates([query()], Refusing("x"), n=2)
+    assert [c.source for c in candidates] == ["original", "first-question"]
+    assert candidates.counts["failed"] == 3
+    assert "'c_2' has no greedy rewrite: the generator refused the prompt: too long" in capsys.readouterr().err
+
+
+def test_with_a_store_a_second_run_is_free_and_a_killed_one_goes_on(tmp_path):
+    queries = [query(f"c{number}_1", f"when did it end {number}") for number in range(40)]
+    plain = sample_candidates(queries, Scripted("a b", ["c d", "e f"]), n=2)
+
+    class Dying(Scripted):
+        def run(self, tasks):
+            if self.calls:
+                raise KeyboardInterrupt
+            return super().run(tasks)
+
+    store = tmp_path / "s.sqlite"
+    with pytest.raises(KeyboardInterrupt):
+        sample_candidates(queries, Dying("a b", ["c d", "e f"]), n=2, store=store)
+    second, third = Scripted("a b", ["c d", "e f"]), Scripted("z", ["z", "z"])
+    assert list(sample_candidates(queries, second, n=2, store=store)) == list(plain)
+    assert [len(call["prompts"]) for call in second.calls] == [8, 8]  # the first 32 were there
+    again = sample_candidates(queries, third, n=2, store=store)
+    assert (list(again), again.counts, third.calls) == (list(plain), plain.counts, [])
+    sample_candidates(queries[:1], third, n=2, seed=99, store=store)
+    assert len(third.calls) == 1  # other samples, the same greedy rewrite
 
 
 def test_include_chooses_the_sources():
@@ -161,6 +229,7 @@ def test_wrong_sampling_options(options):
 def test_samples_do_not_depend_on_the_neighbours(tiny_base):
     generator = load_generator(str(tiny_base))
     queries = [query("a_1"), query("b_1", "where did it live"), query("c_1", "who is it")]
-    together = sample_candidates(queries, generator, n=3, max_new_tokens=6)
-    alone = sample_candidates(queries[1:2], generator, n=3, max_new_tokens=6)
+    together = sample_candidates(queries, generator, n=6, max_new_tokens=60)
+    alone = sample_candidates(queries[1:2], generator, n=6, max_new_tokens=60)
+    assert "sample" in {candidate.source for candidate in alone}
     assert [c for c in together if c.query_id == "b_1"] == list(alone)
