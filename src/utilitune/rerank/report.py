@@ -46,6 +46,7 @@ class TrainingReport:
         pairs_per_second: Pairs through forward and backward in that time.
         device: Where it ran.
         drops: What building the groups left out.
+        queries: Ids of the queries it learnt from, ``train``, and those that chose the epoch, ``dev``.
     """
 
     base: str
@@ -66,6 +67,7 @@ class TrainingReport:
     pairs_per_second: float
     device: str
     drops: dict[str, int] = field(default_factory=dict)
+    queries: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def untrained(self) -> DevMeasure:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from utilitune.errors import DataError
+from utilitune.evaluation.ranking import ranking
 from utilitune.progress import warn
 from utilitune.records import Dataset, Passage, Query, Run
 from utilitune.rerank.pair_scores import score_pairs
@@ -134,14 +135,15 @@ class UtilityReranker:
 
         Args:
             query: The question.
-            passages: Candidates; ties keep this order.
+            passages: Candidates. Equal scores rank by id, descending, as in every measure.
             k: Keep the first k; all when ``None``.
 
         Returns:
             ``(passage, logit)``, best first, scores that are not finite last.
         """
         scores = self.score(query, passages)
-        return [(passages[index], scores[index]) for index in self._order(scores)][:k]
+        order = self._order(scores, [passage.id for passage in passages])
+        return [(passages[index], scores[index]) for index in order][:k]
 
     def rerank(
         self,
@@ -154,8 +156,9 @@ class UtilityReranker:
     ) -> Run:
         """Reorder the first ``depth`` passages of every query of a run.
 
-        The candidates are the run's: nothing is added. Passages below ``depth`` follow in their order, and
-        those whose score is not finite come last of the reranked ones; both get made-up scores below the
+        The candidates are the run's: nothing is added. Its order, and that of equal logits, is the one that every
+        measure reads: score descending, then id descending. Passages below ``depth`` follow in their order, and
+        those whose logit is not finite come last of the reranked ones; both get made-up scores below the
         logits, so that sorting the run by score gives the same order.
 
         Args:
@@ -176,17 +179,17 @@ class UtilityReranker:
             raise DataError(f"depth is {depth}; it must be >= 0")
         texts = _query_texts(dataset, queries)
         corpus = passages if passages is not None else (dataset.passages() if dataset is not None else {})
-        heads = {query_id: [pid for pid, _ in ranking[:depth]] for query_id, ranking in run.items()}
+        orders = {query_id: [pid for pid, _ in ranking(scored)] for query_id, scored in run.items()}
+        heads = {query_id: order[:depth] for query_id, order in orders.items()}
         _check_texts(heads, texts, corpus)
         pairs = [(texts[query_id], _text(corpus[pid])) for query_id, head in heads.items() for pid in head]
         flat = iter(self.score_pairs(pairs))
         tied_before = self._ranking_counts["tied"]
         reranked = Run()
-        for query_id, ranking in run.items():
+        for query_id, order in orders.items():
             head = heads[query_id]
             scores = [next(flat) for _ in head]
-            tail = [passage_id for passage_id, _ in ranking[depth:]]
-            reranked[query_id] = self._merge(head, scores, tail)
+            reranked[query_id] = self._merge(head, scores, order[depth:])
         self._ranking_counts["reranked"] += len(pairs)
         tied = self._ranking_counts["tied"] - tied_before
         if pairs and tied / len(pairs) > TIE_WARNING:
@@ -194,18 +197,19 @@ class UtilityReranker:
         return reranked
 
     def _merge(self, head: Sequence[str], scores: Sequence[float], tail: Sequence[str]) -> list[tuple[str, float]]:
-        order = self._order(scores)
+        order = self._order(scores, head)
         ranked = [(head[index], scores[index]) for index in order if math.isfinite(scores[index])]
         rest = [head[index] for index in order if not math.isfinite(scores[index])] + list(tail)
         floor = ranked[-1][1] if ranked else 0.0
         return ranked + [(passage_id, floor - place) for place, passage_id in enumerate(rest, start=1)]
 
-    def _order(self, scores: Sequence[float]) -> list[int]:
-        """Return indices best first; stable, not finite last; counts ties."""
-        finite = Counter(score for score in scores if math.isfinite(score))
-        self._ranking_counts["tied"] += sum(count for count in finite.values() if count > 1)
-        usable = [score if math.isfinite(score) else -math.inf for score in scores]
-        return sorted(range(len(usable)), key=lambda index: -usable[index])
+    def _order(self, scores: Sequence[float], ids: Sequence[str]) -> list[int]:
+        """Return indices best first, equal scores by id descending, not finite last in the given order; count ties."""
+        finite = [index for index, score in enumerate(scores) if math.isfinite(score)]
+        shared = Counter(scores[index] for index in finite)
+        self._ranking_counts["tied"] += sum(count for count in shared.values() if count > 1)
+        finite.sort(key=lambda index: (scores[index], ids[index]), reverse=True)
+        return finite + [index for index, score in enumerate(scores) if not math.isfinite(score)]
 
 
 def probability(score: float) -> float:

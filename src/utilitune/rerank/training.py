@@ -95,6 +95,7 @@ def train_reranker(
         pairs_per_second=train.pairs * (watch.epochs[-1].epoch) / max(seconds, 1e-9),
         device=str(model.device),
         drops=train.drops,
+        queries={"train": [group.query_id for group in train], "dev": [group.query_id for group in dev]},
     )
     save_reranker(model, Path(out), query_share=config.query_share)
     _write_report(Path(out), report)

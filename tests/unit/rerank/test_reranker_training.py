@@ -53,6 +53,8 @@ def test_what_is_written(tiny_bert, tmp_path):
     assert saved["config"]["target_temperature"] == 0.25  # the default, filled in
     assert [entry["epoch"] for entry in saved["epochs"]] == [0, 1, 2, 3, 4, 5]
     assert all(math.isfinite(entry["loss"]) for entry in saved["epochs"][1:])
+    assert len(saved["queries"]["train"]) == report.groups
+    assert sorted(saved["queries"]["train"] + saved["queries"]["dev"]) == sorted(g.query_id for g in groups)
     assert saved["measured_on"] == "held-out" and report.groups + report.untrained.queries == 20
     train_pairs = saved["truncation"]["train"]["pairs"]
     assert train_pairs == report.pairs and train_pairs + saved["truncation"]["dev"]["pairs"] == groups.pairs

@@ -10,6 +10,7 @@ import torch
 from sentence_transformers import CrossEncoder
 
 from utilitune.errors import DataError
+from utilitune.evaluation.ranking import ranking
 from utilitune.records import Dataset, Passage, Query, Run
 from utilitune.rerank import UtilityReranker
 from utilitune.rerank.reranker import probability
@@ -130,14 +131,15 @@ def test_depth_zero_keeps_the_first_stage(reranker):
         reranker.rerank(run, DATASET, depth=-1)
 
 
-def test_ties_keep_the_first_stage_order_and_are_counted(reranker, capsys):
+def test_ties_rank_as_every_measure_ranks_them_and_are_counted(reranker, capsys):
     with torch.no_grad():
         reranker.model.transformers_model.classifier.weight.zero_()
     run = Run({"q": [("p4", 3.0), ("p0", 2.0), ("p2", 1.0)]})
     made = reranker.rerank(run, DATASET)
-    assert [pid for pid, _ in made["q"]] == ["p4", "p0", "p2"]
+    assert [pid for pid, _ in made["q"]] == ["p4", "p2", "p0"] == [pid for pid, _ in ranking(made["q"])]
     assert reranker.counts["tied"] == 3
     assert "3 of 3" in capsys.readouterr().err
+    assert [passage.id for passage, _ in reranker.rank("red", CORPUS[:3])] == ["p2", "p1", "p0"]
 
 
 def test_scores_that_are_not_finite_come_last_and_are_counted(reranker):
