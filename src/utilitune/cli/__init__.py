@@ -6,9 +6,11 @@ Exit codes: 0 fine, 1 input at fault, 2 wrong usage, 3 a threshold stopped the r
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
+from utilitune import __version__
 from utilitune.cli import (
     answer,
     doctor,
@@ -30,11 +32,27 @@ from utilitune.errors import ThresholdError, UtilituneError
 
 app = typer.Typer(
     name="utilitune",
-    help="Train the retrieval side of RAG with the generator's own utility as supervision.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"utilitune {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Train the retrieval side of RAG with the generator's own utility as supervision."""
+
+
 verbs = (validate, sample, index, retrieve, label, utilities, pairs, rewrite, rerank, answer, evaluate, run, doctor)
 for verb in verbs:
     app.command(verb.NAME)(verb.command)

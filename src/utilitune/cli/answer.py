@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from utilitune.cli.options import DEFAULT_GENERATOR, Data, GeneratorSpec, Out, Quiet, Store
+from utilitune.cli.data import BadLine, Part, open_data
+from utilitune.cli.options import DEFAULT_GENERATOR, Data, GeneratorSpec, OnBadLine, Out, Quiet, Split, Store
 
 NAME = "answer"
 
@@ -18,19 +19,21 @@ def command(
     out: Out,
     generator: GeneratorSpec = DEFAULT_GENERATOR,
     k: Annotated[int, typer.Option("-k", min=0, help="Passages in the prompt; 0 is closed book.")] = 3,
+    split: Split = Part.all,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many queries of the run.")] = None,
     store: Store = None,
+    on_bad_line: OnBadLine = BadLine.error,
     quiet: Quiet = False,
 ) -> None:
     """Let the generator answer with the top k passages; with gold answers in the data, print the accuracy.
 
-    Example: utilitune answer my-data --run bm25.trec -k 3 --out answers.jsonl
+    Example: utilitune answer my-data --run bm25.trec --split test -k 3 --out answers.jsonl
     """
     from utilitune.evaluation import accuracy, answer_questions
     from utilitune.generator import load_generator
-    from utilitune.records import load_dataset, read_run, write_answers
+    from utilitune.records import read_run, write_answers
 
-    dataset = load_dataset(data)
+    dataset = open_data(data, on_bad_line, split)
     rankings = read_run(run)
     queries = [query for query in dataset.queries if query.id in rankings][:limit]
     answers = answer_questions(
@@ -46,4 +49,7 @@ def command(
         scores = accuracy(answers, queries, measure)
         if scores:
             typer.echo(f"{measure} {sum(scores.values()) / len(scores):.3f} (n {len(scores)})")
-    typer.echo(f"{len(answers)} answers written to {out}")
+    counts = {"abstained": sum(a.abstained for a in answers), "cut": sum(a.cut for a in answers)}
+    counts["refused"] = len(queries) - len(answers)
+    shown = ", ".join(f"{name} {count}" for name, count in counts.items() if count)
+    typer.echo(f"{len(answers)} answers written to {out}" + (f" ({shown})" if shown else ""))

@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
-from utilitune.cli.options import Data, Out, Quiet, command_line
+from utilitune.cli.data import BadLine, Part, open_data, trained_on
+from utilitune.cli.options import Data, OnBadLine, Out, Quiet, Split, command_line
 from utilitune.errors import ConfigError
+from utilitune.progress import warn
 
 NAME = "evaluate"
 
@@ -23,6 +25,15 @@ def _named(values: list[str], option: str) -> dict[str, Path]:
             raise ConfigError(f"{option}: found the name {name!r} twice; write {option} other-name={path}")
         named[name] = Path(path)
     return named
+
+
+def _warn_of_training(folder: Path, query_ids: set[str]) -> None:
+    learnt = trained_on(folder) & query_ids
+    if learnt:
+        warn(
+            f"{folder} learnt from {len(learnt)} of the {len(query_ids)} queries (such as {min(learnt)!r}): the gain on "
+            "new ones is another; label and pair with --split train, evaluate with --split test"
+        )
 
 
 def command(
@@ -42,14 +53,20 @@ def command(
         bool,
         typer.Option("--only-answered", help="Leave queries without a result out instead of counting 0."),
     ] = False,
+    split: Split = Part.all,
+    trained: Annotated[
+        list[Path] | None,
+        typer.Option(help="Folder of a trained reranker or rewriter; warns where it learnt from these queries."),
+    ] = None,
+    on_bad_line: OnBadLine = BadLine.error,
     quiet: Quiet = False,
 ) -> None:
     """Score runs against the judgements: a before ▶ after table with paired intervals, and a report.
 
-    Example: utilitune evaluate my-data --run before=bm25.trec --run after=reranked.trec -m MRR@10 --out report
+    Example: utilitune evaluate my-data --run before=bm25.trec --run after=reranked.trec --split test --out report
     """
     from utilitune.evaluation import evaluate, render_table, write_report
-    from utilitune.records import load_dataset, manifest, read_answers, read_labels, read_run, write_text
+    from utilitune.records import manifest, read_answers, read_labels, read_run, write_text
 
     runs = {name: read_run(path) for name, path in _named(run, "--run").items()}
     given = {name: read_answers(path) for name, path in _named(answers or [], "--answers").items()}
@@ -58,8 +75,11 @@ def command(
         + (["UDCG@5"] if labels else [])
         + (["contains", "EM", "F1"] if given else [])
     )
+    dataset = open_data(data, on_bad_line, split)
+    for folder in trained or []:
+        _warn_of_training(folder, {query.id for query in dataset.queries})
     result = evaluate(
-        load_dataset(data),
+        dataset,
         runs,
         measures,
         utilities=read_labels(labels).table(utility) if labels else None,

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from utilitune.cli.options import Data, Out, Quiet
+from utilitune.cli.data import BadLine, open_data
+from utilitune.cli.options import Data, OnBadLine, Out, Quiet
 from utilitune.errors import ConfigError
 
 NAME = "index"
@@ -24,18 +25,18 @@ def command(
         typer.Option(help="Dense: packaged:NAME, Hugging Face id or folder of a sentence-transformers model."),
     ] = "packaged:all-minilm-l6-v2",
     faiss: Annotated[str, typer.Option(help="Dense: flat, hnsw or ivfpq.")] = "flat",
+    on_bad_line: OnBadLine = BadLine.error,
     quiet: Quiet = False,
 ) -> None:
     """Build an index folder over a corpus.
 
     Example: utilitune index my-data --kind bm25 --out indexes/bm25
     """
-    from utilitune.records import load_dataset
     from utilitune.retrieval import Bm25Retriever, DenseRetriever
 
     if kind not in ("bm25", "dense"):
         raise ConfigError(f"--kind: found {kind!r}, expected bm25 or dense")
-    corpus = load_dataset(data).corpus
+    corpus = open_data(data, on_bad_line).corpus
     if kind == "bm25":
         Bm25Retriever.build(corpus, k1=k1, b=b, engine=engine).save(out)
     else:

@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from utilitune.cli.options import DEFAULT_GENERATOR, Data, GeneratorSpec, Out, Quiet, Store, command_line
+from utilitune.cli.data import BadLine, Part, open_data, part_of_run
+from utilitune.cli.options import (
+    DEFAULT_GENERATOR,
+    Data,
+    GeneratorSpec,
+    OnBadLine,
+    Out,
+    Quiet,
+    Split,
+    Store,
+    command_line,
+)
 
 NAME = "label"
 
@@ -23,26 +34,28 @@ def command(
     generator: GeneratorSpec = DEFAULT_GENERATOR,
     k: Annotated[int, typer.Option("-k", min=1, help="Candidates a query.")] = 10,
     sets: Annotated[bool, typer.Option("--sets", help="Label the top k as one passage set, not each passage.")] = False,
+    split: Split = Part.all,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many queries of the run.")] = None,
     store: Store = None,
     batch_tokens: Annotated[int, typer.Option(min=64, help="Tokens in one forward pass.")] = 8192,
+    on_bad_line: OnBadLine = BadLine.error,
     quiet: Quiet = False,
 ) -> None:
     """Label candidates by how much they help the generator. Killed and started again, it goes on.
 
     The store defaults to OUT with the ending .sqlite.
 
-    Example: utilitune label my-data --run bm25.trec --utility information-gain -k 10 --out labels.jsonl
+    Example: utilitune label my-data --run bm25.trec --split train -k 10 --out labels.jsonl
     """
     from utilitune.generator import load_generator
-    from utilitune.records import Run, load_dataset, read_run
+    from utilitune.records import Run, read_run
     from utilitune.scoring import label_file, make_utility
 
     utilities = [make_utility(name) for name in utility or ["information-gain"]]
-    candidates = read_run(run)
+    dataset = open_data(data, on_bad_line, split)
+    candidates = part_of_run(read_run(run), dataset, split)
     if limit is not None:
         candidates = Run(list(candidates.items())[:limit])
-    dataset = load_dataset(data)
     store = store or out.with_suffix(".sqlite")
     labels = label_file(
         out,

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from utilitune.cli.data import BadLine, Part
 from utilitune.progress import set_quiet
 
 
@@ -29,8 +30,15 @@ Store = Annotated[
     typer.Option(help="SQLite file that keeps every model response, so that nothing is computed twice."),
 ]
 OnBadLine = Annotated[
-    str,
+    BadLine,
     typer.Option("--on-bad-line", help="error: stop and list all; skip: leave bad lines out and count them."),
+]
+Split = Annotated[
+    Part,
+    typer.Option(
+        "--split",
+        help="Which queries: by their field 'split' where each has it, else 30 % of the conversations are for test.",
+    ),
 ]
 DEFAULT_GENERATOR = "packaged:smollm2-135m-instruct"
 

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from utilitune.cli.options import DEFAULT_GENERATOR, Data, GeneratorSpec, Out, Quiet, Store
+from utilitune.cli.data import BadLine, Part, open_data, open_index
+from utilitune.cli.options import DEFAULT_GENERATOR, Data, GeneratorSpec, OnBadLine, Out, Quiet, Split, Store
 
 NAME = "pairs"
 
@@ -35,35 +36,40 @@ def command(
     candidates: Annotated[
         Path | None, typer.Option(help="Rewarded candidates of an earlier call, to build other pairs from.")
     ] = None,
+    split: Split = Part.all,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many turns.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of sampling.")] = 13,
     store: Store = None,
+    on_bad_line: OnBadLine = BadLine.error,
     quiet: Quiet = False,
 ) -> None:
     """Sample rewrites, retrieve with each, label what they find, and pair the best with the worst.
 
-    Writes the rewarded candidates beside OUT (ending .candidates.jsonl) and prints why turns were dropped.
+    Writes the rewarded candidates beside OUT (ending .candidates.jsonl) and prints why turns were dropped. The
+    store defaults to OUT with the ending .sqlite; killed and started again, it goes on.
 
-    Example: utilitune pairs my-data --index indexes/bm25 -n 4 -k 3 --out pairs.jsonl
+    Example: utilitune pairs my-data --index indexes/bm25 --split train -n 4 -k 3 --out pairs.jsonl
     """
     from utilitune.errors import ConfigError
     from utilitune.records import write_pairs
-    from utilitune.rewrite import build_pairs, read_candidates, write_candidates
+    from utilitune.rewrite import Candidates, build_pairs, read_candidates, write_candidates
 
     if candidates is not None:
         rewarded = read_candidates(candidates)
+        if split is not Part.all:
+            kept = {query.id for query in open_data(data, on_bad_line, split).queries}
+            rewarded = Candidates([row for row in rewarded if row.query_id in kept])
     elif index:
         from utilitune.generator import load_generator
-        from utilitune.records import load_dataset
-        from utilitune.retrieval import load_index
         from utilitune.rewrite import reward_candidates, sample_candidates
 
-        dataset = load_dataset(data)
+        dataset = open_data(data, on_bad_line, split)
         turns = [query for query in dataset.queries if query.history][:limit]
-        retrievers = {folder.name: load_index(folder) for folder in index}
+        retrievers = {folder.name: open_index(folder, dataset) for folder in index}
         judge = load_generator(generator)
         writer = judge if rewriter == generator else load_generator(rewriter)
-        sampled = sample_candidates(turns, writer, n=n, temperature=temperature, seed=seed)
+        store = store or out.with_suffix(".sqlite")
+        sampled = sample_candidates(turns, writer, n=n, temperature=temperature, seed=seed, store=store)
         rewarded = reward_candidates(
             sampled,
             retrievers,
@@ -72,7 +78,7 @@ def command(
             utility or ["information-gain", "entropy-drop"],
             judge,
             k=k,
-            store=store or out.with_suffix(".sqlite"),
+            store=store,
             aggregate=aggregate,
         )
         write_candidates(out.with_suffix(".candidates.jsonl"), rewarded)

@@ -9,20 +9,16 @@ from typing import Annotated
 
 import typer
 
-from utilitune.cli.options import Data, Out, Quiet
+from utilitune.cli.data import BadLine, Part, open_data, open_index
+from utilitune.cli.options import Data, OnBadLine, Out, Quiet, Split
 from utilitune.errors import ConfigError
 from utilitune.records import Query
 
 NAME = "retrieve"
 
-
-def _first_and_last(query: Query) -> str:
-    return f"{query.first_question} {query.text}" if query.history else query.text
-
-
 FORMS: dict[str, Callable[[Query], str]] = {
     "question": lambda query: query.text,
-    "first-question": _first_and_last,
+    "first-question": lambda query: query.first_and_last,
     "human": lambda query: query.rewrite or query.text,
 }
 
@@ -39,23 +35,26 @@ def command(
     rewrites: Annotated[
         Path | None, typer.Option(help="Rewrites of `utilitune rewrite`, used in place of the questions.")
     ] = None,
+    split: Split = Part.all,
+    on_bad_line: OnBadLine = BadLine.error,
     quiet: Quiet = False,
 ) -> None:
     """Retrieve k passages for every query and write a TREC run.
 
     Example: utilitune retrieve my-data --index indexes/bm25 -k 20 --out bm25.trec
     """
-    from utilitune.records import load_dataset, read_rows, write_run
-    from utilitune.retrieval import fuse, load_index
+    from utilitune.records import read_rows, write_run
+    from utilitune.retrieval import fuse
 
     if form not in FORMS:
         raise ConfigError(f"--form: found {form!r}, expected one of: {', '.join(FORMS)}")
-    queries = load_dataset(data).queries
+    dataset = open_data(data, on_bad_line, split)
+    queries = dataset.queries
     texts = {query.id: FORMS[form](query) for query in queries}
     if rewrites is not None:
         texts |= {str(row["query_id"]): str(row["text"]) for _, row in read_rows(rewrites)}
     queries = [replace(query, text=texts[query.id]) for query in queries]
-    runs = [load_index(folder).search(queries, k=k) for folder in index]
+    runs = [open_index(folder, dataset).search(queries, k=k) for folder in index]
     run = runs[0] if len(runs) == 1 else fuse(runs, depth=k)
     write_run(out, run)
     empty = sum(not ranking for ranking in run.values())

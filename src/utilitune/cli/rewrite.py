@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from utilitune.cli.options import DEFAULT_GENERATOR, Data, Out, Quiet
+from utilitune.cli.data import BadLine, Part, open_data
+from utilitune.cli.options import DEFAULT_GENERATOR, Data, OnBadLine, Out, Quiet, Split
 
 NAME = "rewrite"
 
@@ -17,17 +18,19 @@ def command(
     rewriter: Annotated[str, typer.Option(help="Folder of a trained rewriter, or a model to use untuned.")] = (
         DEFAULT_GENERATOR
     ),
+    split: Split = Part.all,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many turns with history.")] = None,
+    on_bad_line: OnBadLine = BadLine.error,
     quiet: Quiet = False,
 ) -> None:
     """Turn conversational questions into search queries. A bad rewrite falls back to the question, counted.
 
     Example: utilitune rewrite my-data --rewriter my-rewriter --out rewrites.jsonl
     """
-    from utilitune.records import load_dataset, write_rows
+    from utilitune.records import write_rows
     from utilitune.rewrite import Rewriter
 
-    turns = [query for query in load_dataset(data).queries if query.history][:limit]
+    turns = [query for query in open_data(data, on_bad_line, split).queries if query.history][:limit]
     loaded = Rewriter.load(rewriter)
     rewrites = loaded.rewrite_batch(turns)
     write_rows(
@@ -37,5 +40,8 @@ def command(
             for turn, rewrite in zip(turns, rewrites, strict=True)
         ],
     )
-    fallbacks = sum(rewrite.fallback for rewrite in rewrites)
-    typer.echo(f"{len(turns)} turns rewritten, {fallbacks} fell back to the question, written to {out}")
+    counts = loaded.counts
+    typer.echo(
+        f"{len(turns)} turns rewritten, {counts['fallback']} fell back to the question, {counts['cut']} cut at "
+        f"{loaded.max_new_tokens} tokens, written to {out}"
+    )

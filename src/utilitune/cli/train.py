@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from utilitune.cli.options import DEFAULT_GENERATOR, Data, Out, Quiet
+from utilitune.cli.data import BadLine, open_data
+from utilitune.cli.options import DEFAULT_GENERATOR, Data, OnBadLine, Out, Quiet
 
 app = typer.Typer(help="Train a rewriter on pairs, or a reranker on labels.", no_args_is_help=True)
 
@@ -64,18 +65,19 @@ def reranker(
     batch_pairs: Annotated[int, typer.Option(min=1, help="(question, passage) pairs a step.")] = 32,
     max_length: Annotated[int, typer.Option(min=16, help="Tokens of question and passage together.")] = 256,
     seed: Annotated[int, typer.Option(help="Seed.")] = 13,
+    on_bad_line: OnBadLine = BadLine.error,
     quiet: Quiet = False,
 ) -> None:
     """Train a cross-encoder on utility labels. The folder loads in sentence_transformers.CrossEncoder.
 
     Example: utilitune train reranker my-data --labels labels.jsonl --out my-reranker
     """
-    from utilitune.records import load_dataset, read_labels
+    from utilitune.records import read_labels
     from utilitune.rerank import RerankerConfig, build_groups, train_reranker
     from utilitune.scoring import make_utility
 
     names = [make_utility(name).name for name in utility] if utility else None
-    groups = build_groups(read_labels(labels), load_dataset(data), utilities=names, rescale=rescale)
+    groups = build_groups(read_labels(labels), open_data(data, on_bad_line), utilities=names, rescale=rescale)
     config = RerankerConfig(
         loss=loss, learning_rate=lr, epochs=epochs, batch_pairs=batch_pairs, max_length=max_length, seed=seed
     )
