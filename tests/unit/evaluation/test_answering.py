@@ -7,6 +7,7 @@ import pytest
 
 from utilitune.errors import ConfigError, DataError, ThresholdError
 from utilitune.evaluation import answer_questions
+from utilitune.evaluation.answer_accuracy import answer_counts
 from utilitune.generator.protocol import Generation, GeneratorIdentity, Task, TaskResult
 from utilitune.records import Passage, Query, Run, Turn
 
@@ -14,11 +15,12 @@ from utilitune.records import Passage, Query, Run, Turn
 class EchoGenerator:
     """A deterministic stand-in for a language model: answers with the first word of the first document it is shown."""
 
-    def __init__(self, model="echo", refuse=()):
+    def __init__(self, model="echo", refuse=(), cut=()):
         self.identity = GeneratorIdentity(model, "0", "echo", "float64")
         self.counts: dict[str, int] = {}
         self.asked: list[Task] = []
         self.refuse = refuse
+        self.cut = cut
 
     def run(self, tasks: Sequence[Task]) -> list[TaskResult]:
         for task in tasks:
@@ -29,7 +31,9 @@ class EchoGenerator:
 
     def _answer(self, task: Task) -> Generation:
         first = task.prompt.trim[0].split()[0] if task.prompt.trim else "NO-RESPONSE"
-        return Generation(f" {first} ", (first,), (1,), (-0.5,), (0.25,), finish="stop")
+        return Generation(
+            f" {first} ", (first,), (1,), (-0.5,), (0.25,), finish="length" if first in self.cut else "stop"
+        )
 
 
 CORPUS = {p.id: p for p in (Passage("a", "Alpha text"), Passage("b", "Beta text"), Passage("c", "Gamma text"))}
@@ -64,6 +68,15 @@ def test_second_run_is_free_and_another_model_is_not(tmp_path):
     assert (len(first.asked), len(second.asked)) == (2, 1)
     answer_questions(QUERIES, RUN, CORPUS, other, store=store)
     assert len(other.asked) == 3
+
+
+def test_answers_cut_at_the_limit_are_marked_kept_and_counted(capsys):
+    answers = answer_questions(QUERIES, RUN, CORPUS, EchoGenerator(cut=("Gamma",)))
+    assert [answer.cut for answer in answers] == [False, False, True]
+    assert answers[2].answer == "Gamma"
+    assert "1 of 3 answers cut at" in capsys.readouterr().err
+    queries = [replace(query, answers=("Gamma",)) for query in QUERIES]
+    assert answer_counts(answers, queries)["answers cut"] == 1
 
 
 def test_refused_questions_are_left_out_and_too_many_stop(capsys):

@@ -1,4 +1,4 @@
-"""Every command that README, docs and recipes print can be parsed; every recipe loads and dry-runs."""
+"""Commands that README, docs and recipes print parse, links lead somewhere, recipes load and dry-run."""
 
 import re
 import shlex
@@ -86,7 +86,10 @@ def test_every_verb_has_help_with_an_example():
         "index",
         "retrieve",
         "label",
+        "utilities",
         "pairs",
+        "train rewriter",
+        "train reranker",
         "rewrite",
         "rerank",
         "answer",
@@ -94,5 +97,22 @@ def test_every_verb_has_help_with_an_example():
         "run",
         "doctor",
         "sample",
+        "models list",
+        "models fetch",
     ]
-    assert {f"utilitune {verb}" for verb in wanted} <= set(found)
+    assert {f"utilitune {verb}" for verb in wanted} == set(found)
+
+
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_relative_links_lead_somewhere(page):
+    prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    inside = [link.partition("#")[0] for link in LINK.findall(prose) if not re.match(r"[a-z]+:", link)]
+    missing = [link for link in inside if link and not (page.parent / link).exists()]
+    assert not missing
+
+
+def test_links_are_found():
+    assert "docs/design.md" in LINK.findall((ROOT / "README.md").read_text())

@@ -67,7 +67,7 @@ def test_bad_rows(tmp_path, change, says):
     assert f"{path}:2: " in str(caught.value)
 
 
-ANSWERS = [Answer("q1", ("d1",), "Oslo", False, -0.25), Answer("q2", (), "", True, None)]
+ANSWERS = [Answer("q1", ("d1",), "Oslo", False, -0.25), Answer("q2", (), "", True, None, cut=True)]
 
 
 @pytest.mark.parametrize("name", ["answers.jsonl", "answers.jsonl.gz", "answers.parquet"])
@@ -78,7 +78,12 @@ def test_answers_round_trip(tmp_path, name):
 
 @pytest.mark.parametrize(
     ("change", "says"),
-    [({"answer": 3}, "expected a string"), ({"abstained": "no"}, "true or false"), ({"answer": None}, "is missing")],
+    [
+        ({"answer": 3}, "expected a string"),
+        ({"abstained": "no"}, "true or false"),
+        ({"answer": None}, "is missing"),
+        ({"cut": 1}, "true or false"),
+    ],
 )
 def test_bad_answers(tmp_path, change, says):
     path = tmp_path / "a.jsonl"

@@ -25,6 +25,15 @@ def test_conversation_of_an_id():
     assert Query("c9_3", "q", metadata={"conversation": 5}).conversation == "5"
 
 
+def test_first_and_last_question():
+    history = (Turn("assistant", "Hello!"), Turn("user", "Who founded Orlen?"), Turn("assistant", "Mira."))
+    assert Query("c_2", "When did she die?", history).first_and_last == "Who founded Orlen? When did she die?"
+    assert Query("c_1", "When did she die?").first_and_last == "When did she die?"
+    # Said twice, it counts once, as typed now.
+    assert Query("c_3", "who founded  ORLEN", history).first_and_last == "who founded  ORLEN"
+    assert Query("c_4", "質問?", (Turn("user", "質問？"),)).first_and_last == "質問?"
+
+
 def test_whole_conversations_in_the_given_order():
     queries = turns(300)
     random.Random(0).shuffle(queries)

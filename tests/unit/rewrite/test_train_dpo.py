@@ -54,13 +54,14 @@ def test_the_first_loss_is_ln_2_and_training_moves(trained):
     assert report.reference == "base"
 
 
-def test_the_folder_says_what_it_is(trained, tiny_base):
+def test_the_folder_says_what_it_is(trained, tiny_base, pairs):
     out, _, report = trained
     written = json.loads((out / "training.json").read_text())
     assert written["steps"] == 6 and written["reading"] == report.reading
     card = json.loads((out / "rewriter.json").read_text())
     assert card["base_kind"] == "folder"
     assert card["prompt"] == "rewrite" and card["prompt_hash"]
+    assert card["training"]["query_ids"] == [pair.query_id for pair in pairs]
     adapter = json.loads((out / "adapter_config.json").read_text())
     for text in (card["base"], adapter["base_model_name_or_path"]):
         assert not text.startswith("/") and (out / text).resolve() == tiny_base.resolve()
