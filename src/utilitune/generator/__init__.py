@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 # Public name -> module that defines it; imported on first use, so that naming a prompt does not load torch.
 _HOME = {
     "Continuation": "protocol",
+    "ContrastScorer": "protocol",
     "Generation": "protocol",
     "Generator": "protocol",
     "GeneratorIdentity": "protocol",
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from utilitune.generator.prompt_template import load_prompt as load_prompt
     from utilitune.generator.prompt_template import packaged_prompts as packaged_prompts
     from utilitune.generator.protocol import Continuation as Continuation
+    from utilitune.generator.protocol import ContrastScorer as ContrastScorer
     from utilitune.generator.protocol import Generation as Generation
     from utilitune.generator.protocol import Generator as Generator
     from utilitune.generator.protocol import GeneratorIdentity as GeneratorIdentity

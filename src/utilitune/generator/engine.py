@@ -11,6 +11,7 @@ from torch import Tensor
 
 from utilitune.generator.answer_text import AnswerText, stop_at
 from utilitune.generator.causal_model import CausalModel, fork, select_rows
+from utilitune.generator.contrast import ContrastWork, contrast_stats
 from utilitune.generator.entropy import feature_stats, logit_stats
 from utilitune.generator.sampling import Sampler, draw
 
@@ -119,12 +120,25 @@ class Engine:
             for group in by_opening(work):
                 ordered = sorted(group, key=lambda item: (-len(item.ids), item.ids))
                 for batch in split_by_budget(ordered, lambda item: len(item.ids), self._budget):
-                    self._run_batch(batch)
+                    self._run_batch(batch, self._run_once)
 
-    def _run_batch(self, batch: Sequence[Work]) -> None:
+    def contrast(self, work: Sequence[ContrastWork]) -> None:
+        """Fill in the results of all work; both prompts of an item are in one batch, each distinct one once.
+
+        Args:
+            work: Texts to be scored under contrasts.
+        """
+        ordered = sorted(work, key=lambda item: (-item.width, item.other, item.ids, item.text))
+        with torch.inference_mode():
+            for batch in split_by_budget(
+                ordered, lambda item: 2 * self._cost(item.width, len(item.text)), self._budget
+            ):
+                self._run_batch(batch, self._contrast_once)
+
+    def _run_batch(self, batch: Sequence[Any], once: Callable[[Sequence[Any]], None]) -> None:
         """Run a batch; out of memory, run its halves."""
         try:
-            self._run_once(batch)
+            once(batch)
         except RuntimeError as error:
             if not _is_out_of_memory(error) or len(batch) == 1:
                 raise
@@ -134,8 +148,8 @@ class Engine:
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
         middle = len(batch) // 2
-        self._run_batch(batch[:middle])
-        self._run_batch(batch[middle:])
+        self._run_batch(batch[:middle], once)
+        self._run_batch(batch[middle:], once)
 
     def _run_once(self, batch: Sequence[Work]) -> None:
         prefilled = self._prefill([item.ids for item in batch])
@@ -148,6 +162,21 @@ class Engine:
         orders = [(row, order) for row, item in enumerate(batch) for order in item.decode]
         for chosen in split_by_budget(orders, lambda pair: width + pair[1].max_new_tokens, self._budget):
             self._decode(prefilled, [(row, _start(batch[row], order)) for row, order in chosen])
+
+    def _contrast_once(self, batch: Sequence[ContrastWork]) -> None:
+        prompts = list(dict.fromkeys(prompt for item in batch for prompt in (item.ids, item.other)))
+        row = {prompt: number for number, prompt in enumerate(prompts)}
+        prefilled = self._prefill(prompts)
+        ours, targets = self._continued(prefilled, [(row[item.ids], item.text) for item in batch])
+        theirs, _ = self._continued(prefilled, [(row[item.other], item.text) for item in batch])
+        alpha = torch.tensor([item.alpha for item in batch for _ in item.text], device=self._model.device)
+        found = contrast_stats(self._model.logits, (ours, theirs), targets, alpha, self._model.vocabulary)
+        logprobs, entropies = (numbers.tolist() for numbers in found)
+        start = 0
+        for item in batch:
+            end = start + len(item.text)
+            item.logprobs, item.entropies = tuple(logprobs[start:end]), tuple(entropies[start:end])
+            start = end
 
     def _cost(self, width: int, length: int) -> int:
         """Return what a continuation counts against the budget; more when a model hands out logits, not states."""
@@ -163,7 +192,28 @@ class Engine:
         return _Prefilled(features, mask, cache)
 
     def _score(self, prefilled: _Prefilled, wanted: Sequence[tuple[int, tuple[int, ...]]]) -> list[Numbers]:
-        """Score continuations: right-padded behind copies of their prompts' caches."""
+        """Score continuations."""
+        features, targets = self._continued(prefilled, wanted)
+        logprobs, entropies = feature_stats(self._model.logits, features, targets, self._model.vocabulary)
+        values: list[Numbers] = []
+        flat_logprobs, flat_entropies, start = logprobs.tolist(), entropies.tolist(), 0
+        for _, ids in wanted:
+            end = start + len(ids)
+            values.append(Numbers(ids, tuple(flat_logprobs[start:end]), tuple(flat_entropies[start:end])))
+            start = end
+        return values
+
+    def _continued(self, prefilled: _Prefilled, wanted: Sequence[tuple[int, tuple[int, ...]]]) -> tuple[Tensor, Tensor]:
+        """Run continuations, right-padded behind copies of their prompts' caches.
+
+        Args:
+            prefilled: The prompts.
+            wanted: Row of the prompt, and ids of the continuation.
+
+        Returns:
+            Features before each token, ``[tokens, width]``, and the tokens, ``[tokens]``, one continuation after the
+            other.
+        """
         device = self._model.device
         rows = torch.tensor([row for row, _ in wanted], device=device)
         lengths = [len(ids) for _, ids in wanted]
@@ -178,14 +228,7 @@ class Engine:
             cache = prefilled.rows(rows)
             later = self._model.step(padded[:, :-1], mask, cache, keep=longest - 1)
             features = torch.cat([features, later], dim=1)
-        logprobs, entropies = feature_stats(self._model.logits, features[real], padded[real], self._model.vocabulary)
-        values: list[Numbers] = []
-        flat_logprobs, flat_entropies, start = logprobs.tolist(), entropies.tolist(), 0
-        for _, ids in wanted:
-            end = start + len(ids)
-            values.append(Numbers(ids, tuple(flat_logprobs[start:end]), tuple(flat_entropies[start:end])))
-            start = end
-        return values
+        return features[real], padded[real]
 
     def _decode(self, prefilled: _Prefilled, started: list[tuple[int, _Row]]) -> None:
         """Write answers as a batch; finished rows leave it."""

@@ -198,3 +198,33 @@ class Generator(Protocol):
     def run(self, tasks: Sequence[Task]) -> list[TaskResult]:
         """Do everything that is wanted of each prompt from one prefill (greedy answers, scored texts)."""
         ...
+
+
+@runtime_checkable
+class ContrastScorer(Protocol):
+    """A generator that can also set one prompt against another; not every backend has the logits for it."""
+
+    def contrast(
+        self,
+        prompts: Sequence[Prompt | str],
+        others: Sequence[Prompt | str],
+        continuations: Sequence[str],
+        *,
+        alpha: float,
+    ) -> list[Continuation]:
+        """Score texts under ``softmax((1 + alpha) z - alpha z')``, logits after a prompt and after its other one.
+
+        Args:
+            prompts: Prompts that count for.
+            others: Prompts that count against, as many.
+            continuations: Texts, as many.
+            alpha: Weight of the others, finite and >= 0; at 0 this is ``score``.
+
+        Returns:
+            Exact log-probabilities and entropies a token of the contrasted distribution, in order.
+
+        Raises:
+            ValueError: For an empty continuation, lists of different length, a weight out of range, or a prompt that
+                does not fit.
+        """
+        ...

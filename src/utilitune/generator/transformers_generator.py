@@ -9,6 +9,7 @@ from typing import Any
 from utilitune.generator.answer_text import AnswerText
 from utilitune.generator.boundary import Boundary
 from utilitune.generator.causal_model import CausalModel
+from utilitune.generator.contrast import ContrastWork
 from utilitune.generator.engine import DecodeOrder, Engine, Numbers, Work
 from utilitune.generator.protocol import (
     Continuation,
@@ -82,7 +83,7 @@ class TransformersGenerator:
             template=self._renderer.template_hash,
             system_role=self._renderer.system_role,
             max_length=self._window.limit,
-            options={"overflow": overflow},
+            options={"overflow": overflow, "numerics": NUMERICS, "template_variables": json.dumps(FIXED, sort_keys=True)},
         )
 
     @property
@@ -139,6 +140,53 @@ class TransformersGenerator:
             for prompt, given in zip(prompts, continuations, strict=True)
         ]
         return [scored[0] for _, scored in self._run(asked)]
+
+    def contrast(
+        self,
+        prompts: Sequence[Prompt | str],
+        others: Sequence[Prompt | str],
+        continuations: Sequence[str],
+        *,
+        alpha: float,
+    ) -> list[Continuation]:
+        """Score texts under ``softmax((1 + alpha) z - alpha z')``, logits after a prompt and after its other one.
+
+        Args:
+            prompts: Prompts that count for.
+            others: Prompts that count against, as many.
+            continuations: Texts, as many.
+            alpha: Weight of the others, finite and >= 0; at 0 this is ``score``.
+
+        Returns:
+            Exact log-probabilities and entropies a token of the contrasted distribution, in order.
+
+        Raises:
+            ValueError: For an empty continuation, lists of different length, a weight out of range, prompts of which
+                only one hands trailing spaces to the text, or a prompt that does not fit.
+        """
+        if not len(prompts) == len(others) == len(continuations):
+            raise ValueError(f"{len(prompts)} prompts, {len(others)} others and {len(continuations)} continuations")
+        if not 0 <= alpha < float("inf"):
+            raise ValueError(f"alpha is {alpha}, it must be finite and at least 0")
+        work: list[ContrastWork] = []
+        truncated: list[bool] = []
+        for prompt, other, text in zip(map(Prompt.of, prompts), map(Prompt.of, others), continuations, strict=True):
+            moved = self._moved(prompt)
+            if moved != self._moved(other):
+                raise ValueError(
+                    "the two prompts of a contrast end in different spaces: the text would have two spellings"
+                )
+            ids = tuple(self._boundary.continuation(text, moved))
+            fitted = [self._window.fit(each, len(ids)) for each in (prompt, other)]
+            for each, encoded in zip((prompt, other), fitted, strict=True):
+                self._count(each, encoded)
+            work.append(ContrastWork(fitted[0].ids, fitted[1].ids, ids, alpha))
+            truncated.append(any(encoded.truncated for encoded in fitted))
+        self._engine.contrast(work)
+        return [
+            self._continuation(text, Numbers(item.text, item.logprobs, item.entropies), cut)
+            for text, item, cut in zip(continuations, work, truncated, strict=True)
+        ]
 
     def generate(
         self,

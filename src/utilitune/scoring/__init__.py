@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 # Public name -> module that defines it.
 _HOME = {
+    "Contrast": "utilitune.scoring.protocol",
     "Draw": "utilitune.scoring.protocol",
     "Force": "utilitune.scoring.protocol",
     "Greedy": "utilitune.scoring.protocol",
@@ -33,6 +34,7 @@ _HOME = {
 
 __all__ = [
     "UTILITIES",
+    "Contrast",
     "Description",
     "Draw",
     "Failure",
@@ -57,7 +59,18 @@ if TYPE_CHECKING:
     from utilitune.scoring.description import Description, describe
     from utilitune.scoring.failure import Failure
     from utilitune.scoring.labelling import label, label_file, label_sets
-    from utilitune.scoring.protocol import Draw, Force, Greedy, Request, Rescore, Responses, Sample, Utility, Value
+    from utilitune.scoring.protocol import (
+        Contrast,
+        Draw,
+        Force,
+        Greedy,
+        Request,
+        Rescore,
+        Responses,
+        Sample,
+        Utility,
+        Value,
+    )
     from utilitune.scoring.registry import UTILITIES, make_utility
     from utilitune.scoring.responder import Responder
     from utilitune.scoring.store import LabelStore

@@ -76,7 +76,21 @@ class Draw:
         return self.of.prompt
 
 
-Request = Greedy | Rescore | Force | Draw
+@dataclass(frozen=True)
+class Contrast:
+    """Score a text when the logits after ``other`` count against those after ``prompt``.
+
+    Responds with a ``Continuation`` under ``softmax((1 + alpha) z - alpha z')``, from generators that are a
+    ``ContrastScorer``; from others with a failure.
+    """
+
+    prompt: Prompt
+    other: Prompt
+    text: str
+    alpha: float = 0.5
+
+
+Request = Greedy | Rescore | Force | Draw | Contrast
 Responses = Mapping[str, Continuation]
 
 

@@ -15,6 +15,7 @@ from utilitune.errors import ConfigError
 from utilitune.scoring.abstention import Abstention
 from utilitune.scoring.answer_likelihood import AnswerLikelihood
 from utilitune.scoring.confidence import CONFIDENCES
+from utilitune.scoring.contrastive_ppl import ContrastivePpl
 from utilitune.scoring.dig import Dig
 from utilitune.scoring.entropy_drop import EntropyDrop
 from utilitune.scoring.erag import Erag
@@ -38,6 +39,7 @@ UTILITIES: dict[str, Callable[..., Utility]] = {
     "answer-likelihood": AnswerLikelihood,
     "loop": Loop,
     "dig": Dig,
+    "contrastive-ppl": ContrastivePpl,
     "llm-relevance": LlmRelevance,
 }
 """Constructors by name; their keyword arguments are the parameters of a spec."""

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 
 from utilitune.generator.protocol import Continuation, Generator, TaskResult
+from utilitune.scoring.contrasting import contrasted_answers
 from utilitune.scoring.failure import Answered, Failure
-from utilitune.scoring.protocol import Draw, Force, Greedy, Request
+from utilitune.scoring.protocol import Contrast, Draw, Force, Greedy, Request
 from utilitune.scoring.response_key import ResponseKeys
 from utilitune.scoring.sampling import drawn_answers
 from utilitune.scoring.schedule import Fused, Part, fuse, stages
@@ -58,6 +59,8 @@ class Responder:
             return Part(self.keys.scored(prompt, request.text), prompt, continuation=request.text)
         if isinstance(request, Draw):
             return Part(self.keys.drawn(request), prompt, draw=request)
+        if isinstance(request, Contrast):
+            return Part(self.keys.contrasted(request), prompt, contrast=request)
         if isinstance(request, Greedy):
             key = self.keys.greedy(prompt, request.max_new_tokens, request.stop)
             return Part(key, prompt, request.max_new_tokens, request.stop)
@@ -73,8 +76,13 @@ class Responder:
         """Return all responses by key, and those that the store does not have yet."""
         found = self.store.get_many([part.key for part in parts])
         missing = {part.key: part for part in parts if part.key not in found}
-        computed = self._compute([part for part in missing.values() if part.draw is None])
-        computed.update(drawn_answers(self.generator, [part for part in missing.values() if part.draw is not None]))
+        drawn = [part for part in missing.values() if part.draw is not None]
+        contrasted = [part for part in missing.values() if part.contrast is not None]
+        computed = self._compute([part for part in missing.values() if part.draw is None and part.contrast is None])
+        if drawn:
+            computed.update(drawn_answers(self.generator, drawn))
+        if contrasted:
+            computed.update(contrasted_answers(self.generator, contrasted))
         new = {key: each for key, each in computed.items() if not isinstance(each, Failure)}
         answered: Answered = dict(found)
         answered.update(computed)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from utilitune.generator.protocol import Prompt
-from utilitune.scoring.protocol import Draw
+from utilitune.scoring.protocol import Contrast, Draw
 
 
 class ResponseKeys:
@@ -15,8 +15,8 @@ class ResponseKeys:
 
     A key covers the generator's identity (model, revision or weight hash, dtype, adapter, template, window, ...), the
     whole content of the prompt, and what is asked: limits and stop strings of a greedy answer, the text or token ids
-    that are scored, or all settings of a sample and the number of the draw. Batch size and batch mates are not part of
-    it.
+    that are scored (under a contrast, also the other prompt and its weight), or all settings of a sample and the number
+    of the draw. Batch size and batch mates are not part of it.
     """
 
     def __init__(self, identity_key: str) -> None:
@@ -38,6 +38,12 @@ class ResponseKeys:
         of = draw.of
         settings = [of.n, of.temperature, of.top_p, of.seed, of.max_new_tokens, list(of.stop), draw.number]
         return self._digest(of.prompt, "draw", settings)
+
+    def contrasted(self, contrast: Contrast) -> bytes:
+        """Return the key of a text scored under a contrast."""
+        other = contrast.other
+        against = [[list(m) for m in other.messages], other.plain, list(other.trim), contrast.alpha]
+        return self._digest(contrast.prompt, "contrast", [contrast.text, against])
 
     def _digest(self, prompt: Prompt, kind: str, what: object) -> bytes:
         content = [

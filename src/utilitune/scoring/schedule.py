@@ -6,12 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from utilitune.generator.protocol import Prompt, Task
-from utilitune.scoring.protocol import Draw, Greedy, Request, Rescore
+from utilitune.scoring.protocol import Contrast, Draw, Greedy, Request, Rescore
 
 
 @dataclass(frozen=True)
 class Part:
-    """One response to be had from the generator: a greedy answer, a scored continuation, or one answer of a sample."""
+    """One response to be had from the generator.
+
+    A greedy answer, or a scored continuation where there is one; else what ``draw`` or ``contrast`` asks for.
+    """
 
     key: bytes
     prompt: Prompt
@@ -19,6 +22,7 @@ class Part:
     stop: tuple[str, ...] = ()
     continuation: str | tuple[int, ...] | None = None
     draw: Draw | None = None
+    contrast: Contrast | None = None
 
 
 @dataclass

@@ -13,7 +13,15 @@ from utilitune.generator import load_prompt
 from utilitune.scoring import label, label_sets
 
 GOLDS = ("nelrO", "the river nelrO", "4 mills")
-SPECS = ["erag", "answer-likelihood", "loop", "dig", "llm-relevance", "sper,n=3,judge=F1,max_new_tokens=3"]
+SPECS = [
+    "erag",
+    "answer-likelihood",
+    "loop",
+    "dig",
+    "llm-relevance",
+    "sper,n=3,judge=F1,max_new_tokens=3",
+    "contrastive-ppl",
+]
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +97,18 @@ class Plain:
         best = max(ours, key=ours.get)
         return ours[best] - bare[best]
 
+    def contrastive_ppl(self, query, passages):
+        start, bare = self.model.prompt_ids(self.prompt(query, passages)), self.model.prompt_ids(self.prompt(query, ()))
+        means = []
+        for text in self.spelled(query.answers):
+            ids, numbers = encode(text), []
+            for place, token in enumerate(ids):
+                row = 1.5 * self.model.log_softmax(start + ids[:place])[-1]
+                row -= 0.5 * self.model.log_softmax(bare + ids[:place])[-1]
+                numbers.append(row[token] - np.logaddexp.reduce(row))
+            means.append(np.mean(numbers))
+        return max(means)
+
     def llm_relevance(self, query, passages):
         prompt = self.prompt(query, passages, "relevance", answers=query.answers)
         yes, no = (
@@ -136,12 +156,20 @@ def test_no_passages_is_the_bare_question_for_the_others(items, tiny):
     assert labels[1].utility == pytest.approx(Plain(tiny).erag(query, ()))
 
 
+def test_contrast_without_weight_or_without_passages_is_the_likelihood(items, tiny):
+    query, passages = items[1]
+    plain, unweighted = label_sets([(query, passages)], ["answer-likelihood", "contrastive-ppl,alpha=0"], tiny)
+    assert unweighted.utility == pytest.approx(plain.utility, abs=1e-12)
+    bare, contrasted = label_sets([(query, ())], ["answer-likelihood", "contrastive-ppl"], tiny)
+    assert contrasted.utility == pytest.approx(bare.utility, abs=1e-12)
+
+
 @pytest.mark.parametrize("golds", [(), ("",), (" ", "\t")])
 def test_queries_with_no_or_blank_golds_are_skipped(golds, items, tiny):
     query, passages = items[0]
     counted = Counted(tiny)
     labels = label_sets([(replace(query, answers=golds), passages)], SPECS, counted)
-    assert [row.status for row in labels] == ["skipped", "skipped", "skipped", "skipped", "ok", "skipped"]
+    assert [row.status for row in labels] == ["skipped", "skipped", "skipped", "skipped", "ok", "skipped", "skipped"]
     assert not counted.sampled
     assert len(counted.computed) == 4, "the judge's two words, each in two spellings"
     assert all(row.utility is None for row in labels if row.status == "skipped")

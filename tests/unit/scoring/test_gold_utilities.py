@@ -15,7 +15,7 @@ from utilitune.scoring.sper import belief, likelihood_weights
 ONE, TWO = Passage("p", "Veltra is the capital of Lubana."), Passage("r", "Lubana is green.")
 QUERY = Query("q", "What is the capital of Lubana?", answers=("Veltra", "  ", "Veltra City", "Veltra "))
 FORMS = ["Veltra", " Veltra", "Veltra City", " Veltra City"]
-GOLDEN = ["erag", "sper", "answer-likelihood", "loop", "dig"]
+GOLDEN = ["erag", "sper", "answer-likelihood", "loop", "dig", "contrastive-ppl"]
 
 
 def scored(*logprobs, truncated=False):
@@ -86,6 +86,19 @@ def test_dig():
 )
 def test_first_three_tokens_weigh_most(logprobs, expected):
     assert weighted_probability(scored(*logprobs)) == pytest.approx(expected, abs=1e-15)
+
+
+def test_contrastive_ppl():
+    utility = make_utility("contrastive-ppl,alpha=0.25")
+    asked = utility.requests(QUERY, [ONE])
+    assert [(each.text, each.alpha) for each in asked.values()] == [(form, 0.25) for form in FORMS]
+    likelihood = make_utility("answer-likelihood")
+    assert [each.prompt for each in asked.values()] == [e.prompt for e in likelihood.requests(QUERY, [ONE]).values()]
+    assert [each.other for each in asked.values()] == [e.prompt for e in likelihood.requests(QUERY, []).values()]
+    responses = context("contrast", [(-0.9,), (-5.0,), (-2.0, -2.0), (-0.2, -0.2, -0.2, -1.0)])
+    assert utility.value(QUERY, [ONE], responses).utility == pytest.approx(-0.4, abs=1e-12)
+    assert utility.name == "contrastive-ppl,alpha=0.25"
+    assert make_utility("contrastive-ppl").parameters["alpha"] == 0.5
 
 
 def test_loop_over_a_set():
@@ -232,6 +245,8 @@ def test_llm_relevance_without_answers_without_passages_and_far_out():
         ("sper,seed=x", "whole number"),
         ("sper,judge=nli", "EM, F1, contains"),
         ("llm-relevance,answers=maybe", "true or false"),
+        ("contrastive-ppl,alpha=-1", "at least 0"),
+        ("contrastive-ppl,alpha=much", "finite number"),
         ("dig,max_new_tokens=3", "no parameter"),
     ],
 )

@@ -20,6 +20,8 @@ SPECS = [
     "answer-likelihood",
     "loop",
     "dig",
+    "contrastive-ppl",
+    "contrastive-ppl,alpha=2",
     "llm-relevance",
     # A judge that random letters can satisfy now and then.
     "sper,n=4,judge=F1,max_new_tokens=3",

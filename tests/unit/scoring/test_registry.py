@@ -7,7 +7,7 @@ import pytest
 from utilitune.errors import ConfigError
 from utilitune.scoring import UTILITIES, make_utility
 
-NEED_ANSWERS = {"erag", "sper", "answer-likelihood", "loop", "dig"}
+NEED_ANSWERS = {"erag", "sper", "answer-likelihood", "loop", "dig", "contrastive-ppl"}
 
 
 @pytest.mark.parametrize("name", UTILITIES)

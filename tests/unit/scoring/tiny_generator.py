@@ -103,6 +103,18 @@ class PlainGenerator:
         uniforms = self.uniforms(seed, number, start, limit)
         return self.written(start, limit, stop, pick)
 
+    def contrast(self, prompts, others, continuations, *, alpha):
+        return [self.contrasted(*each, alpha) for each in zip(prompts, others, continuations, strict=True)]
+
+    def contrasted(self, prompt, other, text, alpha):
+        ids = encode(text)
+        both = [self.log_softmax(start + ids)[len(start) - 1 : -1] for start in map(self.prompt_ids, (prompt, other))]
+        rows = (1 + alpha) * both[0] - alpha * both[1]
+        rows = rows - rows.max(axis=1, keepdims=True)
+        rows = rows - np.log(np.exp(rows).sum(axis=1, keepdims=True))
+        logprobs = [float(row[token]) for row, token in zip(rows, ids, strict=True)]
+        return Continuation(text, tuple(map(surface, ids)), tuple(ids), tuple(logprobs), None)
+
     def score(self, prompts, continuations):
         return [self.scored(*pair) for pair in zip(prompts, continuations, strict=True)]
 
@@ -198,6 +210,11 @@ class Counted:
     def generate(self, prompts, **settings):
         self.sampled.append((list(prompts), settings))
         return self.inner.generate(prompts, **settings)
+
+    def contrast(self, prompts, others, continuations, *, alpha):
+        for each in zip(prompts, others, continuations, strict=True):
+            self.note([*(part.plain if isinstance(part, Prompt) else part for part in each), alpha])
+        return self.inner.contrast(prompts, others, continuations, alpha=alpha)
 
     def note(self, what):
         line = json.dumps(what)
