@@ -77,7 +77,7 @@ def _seconds(dtype: torch.dtype, device: str, hidden: int, intermediate: int) ->
 def _device_name(device: str) -> str:
     if torch.device(device).type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"{platform.machine()} {platform.processor()} {os.cpu_count()} cpus"
+    return f"{platform.node()} {platform.machine()} {os.cpu_count()} cpus {torch.get_num_threads()} threads"
 
 
 def _read(path: Path) -> dict[str, Any]:

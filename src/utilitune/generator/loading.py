@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -201,8 +202,14 @@ def _put_on(model: Any, adapter: str) -> tuple[Any, str]:
     local = folder.is_dir()
     if not local and adapter.startswith(("/", ".", "~")):
         raise ConfigError(f"adapter folder {adapter!r} does not exist")
+    if local and not (folder / "adapter_model.safetensors").is_file():
+        raise ConfigError(
+            f"adapter folder {adapter!r} has no adapter_model.safetensors; save the adapter as safetensors"
+        )
     try:
-        wrapped = PeftModel.from_pretrained(model, str(folder) if local else adapter)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            wrapped = PeftModel.from_pretrained(model, str(folder) if local else adapter)
     except (OSError, ValueError) as error:
         raise ConfigError(f"cannot load adapter {adapter!r}: {str(error).splitlines()[0]}") from error
     if wrapped.active_peft_config.is_prompt_learning:
@@ -210,6 +217,9 @@ def _put_on(model: Any, adapter: str) -> tuple[Any, str]:
             f"adapter {adapter!r} learns prompt vectors; only adapters inside the layers (LoRA) are supported"
         )
     # Merging rounds once and saves a third of the time of every pass.
-    merged = wrapped.merge_and_unload(safe_merge=True)
+    with warnings.catch_warnings():
+        # transformers' own rename of an attribute that peft still reads.
+        warnings.simplefilter("ignore", FutureWarning)
+        merged = wrapped.merge_and_unload(safe_merge=True)
     digest = model_hash(folder) if local else str(getattr(wrapped.active_peft_config, "revision", None) or "")
     return merged, f"{adapter}@{digest}"

@@ -11,7 +11,7 @@ from utilitune.generator.protocol import Prompt
 from utilitune.progress import say
 
 # Templates that print a date would otherwise give another prompt every day.
-_FIXED: dict[str, Any] = {"enable_thinking": False, "date_string": "01 Jan 2025"}
+FIXED: dict[str, Any] = {"enable_thinking": False, "date_string": "01 Jan 2025"}
 _MARK = "a9f3c1"
 
 Messages = list[tuple[str, str]]
@@ -83,7 +83,7 @@ class Renderer:
     def _apply(self, messages: Messages) -> str:
         conversation = [{"role": role, "content": content} for role, content in messages]
         text: str = self._tokenizer.apply_chat_template(
-            conversation, chat_template=self._template, tokenize=False, add_generation_prompt=True, **_FIXED
+            conversation, chat_template=self._template, tokenize=False, add_generation_prompt=True, **FIXED
         )
         return text
 

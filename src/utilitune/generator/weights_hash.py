@@ -9,8 +9,8 @@ from pathlib import Path
 
 from utilitune.generator.packaged import cache_folder
 
-_SUFFIXES = (".safetensors",)
-_CONFIGS = ("config.json", "adapter_config.json", "generation_config.json", "tokenizer.json", "tokenizer.model")
+# Weights, configs, and everything that a tokenizer may consist of (vocab.json, merges.txt, added tokens, templates).
+_SUFFIXES = (".safetensors", ".json", ".txt", ".model", ".jinja")
 
 
 def model_hash(folder: Path) -> str:
@@ -33,7 +33,7 @@ def model_hash(folder: Path) -> str:
     whole = hashlib.sha256()
     new: dict[str, str] = {}
     for path in sorted(folder.iterdir()):
-        if path.suffix not in _SUFFIXES and path.name not in _CONFIGS:
+        if path.suffix not in _SUFFIXES:
             continue
         stat = path.stat()
         key = f"{path.resolve()}|{stat.st_size}|{stat.st_mtime_ns}"

@@ -47,7 +47,7 @@ def new_cross_encoder(base: str, *, seed: int, max_length: int | None = None, de
             body = Transformer(
                 _transformer_folder(folder),
                 transformer_task="sequence-classification",
-                model_kwargs={"dtype": torch.float32, **options},
+                model_kwargs={"dtype": torch.float32, "use_safetensors": True, **options},
                 config_kwargs={"num_labels": 1, **options},
                 processor_kwargs=options,
             )
@@ -85,7 +85,7 @@ def open_cross_encoder(folder: str, *, device: str = "auto") -> Any:
     try:
         with quiet_loading():
             model = CrossEncoder(
-                path, local_files_only=local, device=_device(device), model_kwargs={"dtype": torch.float32}
+                path, local_files_only=local, device=_device(device), model_kwargs={"dtype": torch.float32, "use_safetensors": True}
             )
     except OSError as error:
         raise DataError(f"no reranker in {folder!r}, neither as a folder nor on the Hub: {error}") from error

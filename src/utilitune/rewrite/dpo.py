@@ -166,7 +166,13 @@ def _trainer(
     gpu = torch.cuda.is_available()
     bf16 = gpu and torch.cuda.is_bf16_supported()
     set_seed(config.seed)  # before anything is initialised
-    model = AutoModelForCausalLM.from_pretrained(resolve_model(base), dtype=torch.bfloat16 if bf16 else torch.float32)
+    source = resolve_model(base)
+    model = AutoModelForCausalLM.from_pretrained(
+        source,
+        dtype=torch.bfloat16 if bf16 else torch.float32,
+        use_safetensors=True,
+        local_files_only=Path(source).is_dir(),
+    )
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     pad = tokenizer.pad_token_id

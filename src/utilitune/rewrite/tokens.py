@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from utilitune.errors import ConfigError
@@ -63,7 +64,8 @@ def load_tokenizer(spec: str) -> ChatTokenizer:
 
     from utilitune.generator import resolve_model
 
-    tokenizer: ChatTokenizer = AutoTokenizer.from_pretrained(resolve_model(spec))
+    source = resolve_model(spec)
+    tokenizer: ChatTokenizer = AutoTokenizer.from_pretrained(source, local_files_only=Path(source).is_dir())
     if not tokenizer.chat_template:
         raise ConfigError(
             f"{spec} has no chat template, and preference pairs are conversations; "
@@ -81,9 +83,9 @@ def takes_system(tokenizer: ChatTokenizer) -> bool:
 
 def template_options() -> dict[str, Any]:
     """Return what the generator passes to every chat template, so that training sees the prompts of inference."""
-    from utilitune.generator.rendering import _FIXED
+    from utilitune.generator.rendering import FIXED
 
-    return dict(_FIXED)
+    return dict(FIXED)
 
 
 def fit_roles(messages: Sequence[Message], system: bool) -> list[dict[str, str]]:
