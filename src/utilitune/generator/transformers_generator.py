@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,9 +20,12 @@ from utilitune.generator.protocol import (
     Task,
     TaskResult,
 )
-from utilitune.generator.rendering import Renderer
+from utilitune.generator.rendering import FIXED, Renderer
 from utilitune.generator.sampling import Sampler
 from utilitune.generator.window import Encoded, Window, window_of
+
+NUMERICS = "1"
+"""Part of every key of the store: raise it when a change here or in the engine, window or boundary changes a number."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,11 @@ class TransformersGenerator:
             template=self._renderer.template_hash,
             system_role=self._renderer.system_role,
             max_length=self._window.limit,
-            options={"overflow": overflow, "numerics": NUMERICS, "template_variables": json.dumps(FIXED, sort_keys=True)},
+            options={
+                "overflow": overflow,
+                "numerics": NUMERICS,
+                "template_variables": json.dumps(FIXED, sort_keys=True),
+            },
         )
 
     @property
