@@ -31,8 +31,8 @@ def _warn_of_training(folder: Path, query_ids: set[str]) -> None:
     learnt = trained_on(folder) & query_ids
     if learnt:
         warn(
-            f"{folder} learnt from {len(learnt)} of the {len(query_ids)} queries (such as {min(learnt)!r}): the gain on "
-            "new ones is another; label and pair with --split train, evaluate with --split test"
+            f"{folder} learnt from {len(learnt)} of the {len(query_ids)} queries (such as {min(learnt)!r}): the gain "
+            "on new ones is another; label and pair with --split train, evaluate with --split test"
         )
 
 

@@ -56,6 +56,7 @@ def command(
     candidates = part_of_run(read_run(run), dataset, split)
     if limit is not None:
         candidates = Run(list(candidates.items())[:limit])
+        dataset = dataset.subset([query for query in dataset.queries if query.id in candidates])
     store = store or out.with_suffix(".sqlite")
     labels = label_file(
         out,

@@ -82,8 +82,6 @@ def reranker(
         loss=loss, learning_rate=lr, epochs=epochs, batch_pairs=batch_pairs, max_length=max_length, seed=seed
     )
     report = train_reranker(groups, base, out, config)
-    for warning in report.warnings:
-        typer.echo(f"warning: {warning}")
     typer.echo(
         f"{report.groups} groups, {report.pairs} pairs, kept epoch {report.kept_epoch}; "
         f"nDCG@10 on {report.measured_on} groups: untrained {report.untrained.ndcg:.3f}, kept {report.kept.ndcg:.3f}"

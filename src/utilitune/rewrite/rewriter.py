@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from utilitune.generator.protocol import Generator
 
 CHUNK = 32
+MAX_NEW_TOKENS = 40
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Rewriter:
     ``cut`` (of the first two, those that reached the length limit).
     """
 
-    def __init__(self, generator: Generator, *, prompt: str = "rewrite", max_new_tokens: int = 40) -> None:
+    def __init__(self, generator: Generator, *, prompt: str = "rewrite", max_new_tokens: int = MAX_NEW_TOKENS) -> None:
         """Rewrite with ``generator`` under the prompt template ``prompt``, greedily."""
         from utilitune.generator import load_prompt
 
@@ -55,7 +56,14 @@ class Rewriter:
         self.counts: Counter[str] = Counter({"rewritten": 0, "fallback": 0, "stand-alone": 0, "cut": 0})
 
     @classmethod
-    def load(cls, source: Path | str, generator: Generator | None = None, *, base: str | None = None) -> Rewriter:
+    def load(
+        cls,
+        source: Path | str,
+        generator: Generator | None = None,
+        *,
+        base: str | None = None,
+        max_new_tokens: int | None = None,
+    ) -> Rewriter:
         """Load a trained adapter's folder over its base, or an untuned model.
 
         Args:
@@ -63,9 +71,10 @@ class Rewriter:
                 ``packaged:smollm2-135m-instruct``.
             generator: A generator to use as it is (for a folder: one that already holds this adapter).
             base: Where the adapter's base is, when it is not where the folder says.
+            max_new_tokens: Length limit of a rewrite in tokens; ``None`` is that of the training, or 40.
 
         Returns:
-            The rewriter, with the prompt and length limit of its training.
+            The rewriter, with the prompt of its training.
 
         Raises:
             ConfigError: When the base is missing, or ``base`` is given for something that is no adapter.
@@ -77,12 +86,12 @@ class Rewriter:
         if not _is_adapter(folder):
             if base is not None:
                 raise ConfigError(f"base={base!r} is for an adapter's folder, and {source} holds none")
-            return cls(generator or load_generator(str(source)))
+            return cls(generator or load_generator(str(source)), max_new_tokens=max_new_tokens or MAX_NEW_TOKENS)
         card = RewriterCard.read(folder)
         made = cls(
             generator or load_generator(base or card.locate_base(folder), adapter=str(folder)),
             prompt=card.prompt,
-            max_new_tokens=card.max_new_tokens,
+            max_new_tokens=max_new_tokens or card.max_new_tokens,
         )
         if card.prompt_hash and card.prompt_hash != made.template.hash:
             warn(f"the prompt {card.prompt!r} changed since {folder} was trained; rewrites may be worse")

@@ -67,7 +67,7 @@ def test_an_empty_part_is_an_error(tmp_path):
 def test_bad_lines_stop_or_are_left_out(world, capsys):
     with (world / "queries.jsonl").open("a") as file:
         file.write('{"_id": "d"\n')
-    with pytest.raises(DataError, match="queries.jsonl:4"):
+    with pytest.raises(DataError, match=r"queries\.jsonl:4"):
         open_data(world)
     assert ids(open_data(world, BadLine.skip)) == ["a", "b", "c"]
     assert "queries.jsonl:4" in capsys.readouterr().err

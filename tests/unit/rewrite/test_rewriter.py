@@ -108,7 +108,8 @@ def test_a_turn_that_is_none_is_refused(turn):
 def test_the_trained_folder_loads_and_differs_from_the_base(adapter, tiny_base):
     tuned = Rewriter.load(adapter)
     assert tuned.max_new_tokens == 7
-    untuned = Rewriter.load(str(tiny_base))
+    untuned = Rewriter.load(str(tiny_base), max_new_tokens=9)
+    assert untuned.max_new_tokens == 9
     prompt = tuned.template.render(question="when did she die", history=HISTORY)
     one, two = (r.generator.score([prompt], ["what did mira found"])[0].logprobs for r in (tuned, untuned))
     assert one != pytest.approx(two, abs=1e-3)
