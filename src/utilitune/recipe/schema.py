@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,6 +11,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from utilitune.errors import ConfigError
+
+SAMPLE = Path("sample")
 
 
 class _Section(BaseModel):
@@ -69,23 +71,25 @@ class Candidates(_Section):
     n: int = Field(default=4, ge=1)
     temperature: float = Field(default=0.9, gt=0)
     top_p: float = Field(default=0.95, gt=0, le=1)
-    max_new_tokens: int = Field(default=40, ge=4)
 
 
 class Reward(_Section):
     """What a rewrite is worth: utility of the passages that it retrieves, for the conversational question.
 
     Attributes:
-        utilities: Utility names; several are averaged after rescaling within the query.
+        utilities: Utility names; several are put on one scale and averaged.
         retrievers: Which of the recipe's retrievers count; all when empty.
         k: Passages a rewrite and retriever.
         aggregate: From passage utilities to one number.
+        scale: The common scale: ``pooled`` (centred within the question, divided by the spread over all questions),
+            ``z-score`` or ``rank`` (each question by itself), ``raw`` (none).
     """
 
     utilities: list[str] = Field(default=["information-gain", "entropy-drop"], min_length=1)
     retrievers: list[str] = []
     k: int = Field(default=3, ge=1)
     aggregate: Literal["mean", "max", "top-1", "discounted"] = "max"
+    scale: Literal["pooled", "z-score", "rank", "raw"] = "pooled"
 
 
 class Pairs(_Section):
@@ -115,6 +119,7 @@ class RewriterSection(_Section):
         base: Model to tune.
         train_turns: Conversational training turns to use, ``null`` for all.
         test_turns: Conversational test turns to use, ``null`` for all.
+        max_new_tokens: Length limit of every rewrite, sampled, untuned and tuned, in tokens.
         candidates: Sampling.
         reward: Reward.
         pairs: Pair building.
@@ -125,6 +130,7 @@ class RewriterSection(_Section):
     base: str = "packaged:smollm2-135m-instruct"
     train_turns: int | None = Field(default=None, ge=1)
     test_turns: int | None = Field(default=None, ge=1)
+    max_new_tokens: int = Field(default=40, ge=4)
     candidates: Candidates = Candidates()
     reward: Reward = Reward()
     pairs: Pairs = Pairs()
@@ -132,14 +138,24 @@ class RewriterSection(_Section):
 
 
 class RerankerTraining(_Section):
-    """Cross-encoder training; ``loss`` is a name of the losses table, ``rescale`` how utilities become targets."""
+    """Cross-encoder training; ``loss`` is a name of the losses table, ``rescale`` how utilities become targets.
+
+    Without ``rescale`` the targets are z-scores, or min-max for a loss that takes targets within [0, 1].
+    """
 
     loss: str = "listwise-kl"
-    rescale: Literal["min-max", "z-score", "rank", "softmax"] = "z-score"
+    rescale: Literal["min-max", "z-score", "rank", "softmax"] | None = None
     lr: float = Field(default=1e-4, gt=0)
     epochs: int = Field(default=3, ge=1)
     batch_pairs: int = Field(default=32, ge=1)
     max_length: int = Field(default=256, ge=16)
+
+    @property
+    def rule(self) -> str:
+        """The rescaling rule: the one given, or the one that suits the loss."""
+        from utilitune.rerank import LOSSES
+
+        return self.rescale or ("z-score" if LOSSES[self.loss].high > 1 else "min-max")
 
 
 class RerankerSection(_Section):
@@ -170,14 +186,14 @@ class EvaluationSection(_Section):
     """What is measured.
 
     Attributes:
-        rewriter_measures: Columns of the rewriter table.
-        reranker_measures: Columns of the reranker table, besides UDCG@5 and answer accuracy.
+        rewriter_measures: Retrieval measures of the rewriter table.
+        reranker_measures: Retrieval measures of the reranker table, next to UDCG and answer accuracy.
         udcg_k: Depth of UDCG; 0 leaves it out (it needs one prompt a passage).
         answer_k: Passages in the answering prompt; 0 leaves answers out.
     """
 
-    rewriter_measures: list[str] = ["MRR@10", "nDCG@10", "R@10"]
-    reranker_measures: list[str] = ["MRR@10", "nDCG@10"]
+    rewriter_measures: list[str] = Field(default=["MRR@10", "nDCG@10", "R@10"], min_length=1)
+    reranker_measures: list[str] = Field(default=["MRR@10", "nDCG@10"], min_length=1)
     udcg_k: int = Field(default=5, ge=0)
     answer_k: int = Field(default=3, ge=0)
 
@@ -191,6 +207,7 @@ class Recipe(_Section):
         seed: Seed of everything random but the sample world.
         out: Output folder, relative to the working directory.
         data: BEIR folder, or ``sample`` for the invented world.
+        on_bad_line: ``error`` stops at bad lines of the data and lists them; ``skip`` leaves them out and counts them.
         sample: Size of the invented world.
         split: Train and test.
         generator: The LLM whose utility is the supervision.
@@ -205,6 +222,7 @@ class Recipe(_Section):
     seed: int = 13
     out: Path
     data: Path
+    on_bad_line: Literal["error", "skip"] = "error"
     sample: SampleData = SampleData()
     split: Split = Split()
     generator: str = "packaged:smollm2-135m-instruct"
@@ -223,9 +241,16 @@ class Recipe(_Section):
                 raise ValueError(f"rewriter.reward.retrievers: found {name!r}, expected one of: {known}")
         return self
 
+    def value(self, key: str) -> Any:
+        """Return the JSON-ready value of a key such as ``generator`` or ``rewriter.pairs``."""
+        value: Any = self.model_dump(mode="json")
+        for part in key.split("."):
+            value = value[part]
+        return value
+
     @classmethod
     def load(cls, path: Path | str, overrides: Sequence[str] = ()) -> Recipe:
-        """Read a recipe, apply ``key.path=value`` overrides, check everything.
+        """Read a recipe, apply ``key.path=value`` overrides, check everything; no code that it names is run.
 
         Args:
             path: YAML file.
@@ -252,7 +277,11 @@ class Recipe(_Section):
             recipe = cls.model_validate(raw)
         except ValidationError as error:
             raise ConfigError(f"{path}: {_explain(error)}") from None
-        _check_names(recipe, path)
+        from utilitune.recipe.checks import problems
+
+        found = problems(recipe)
+        if found:
+            raise ConfigError(f"{path}: {len(found)} problem(s)\n" + "\n".join(f"  {problem}" for problem in found))
         return recipe
 
 
@@ -295,37 +324,3 @@ def _known_keys(location: tuple[int | str, ...]) -> list[str]:
             return []
         model = annotation
     return list(model.model_fields)
-
-
-def _check_names(recipe: Recipe, path: Path) -> None:
-    """Look up utilities, losses and measures now, not an hour into the run."""
-    from utilitune.evaluation import parse_measure
-    from utilitune.rerank import LOSSES
-    from utilitune.scoring import make_utility
-
-    problems: list[str] = []
-    utilities: Mapping[str, list[str]] = {
-        "rewriter.reward.utilities": recipe.rewriter.reward.utilities if recipe.rewriter.enabled else [],
-        "reranker.utilities": recipe.reranker.utilities if recipe.reranker.enabled else [],
-    }
-    for where, names in utilities.items():
-        for name in names:
-            try:
-                make_utility(name)
-            except ConfigError as error:
-                problems.append(f"  {where}: {error}")
-    for where, measures in (
-        ("evaluation.rewriter_measures", recipe.evaluation.rewriter_measures),
-        ("evaluation.reranker_measures", recipe.evaluation.reranker_measures),
-    ):
-        for measure in measures:
-            try:
-                parse_measure(measure)
-            except ConfigError as error:
-                problems.append(f"  {where}: {error}")
-    if recipe.reranker.training.loss not in LOSSES:
-        problems.append(
-            f"  reranker.training.loss: found {recipe.reranker.training.loss!r}, expected one of: {', '.join(LOSSES)}"
-        )
-    if problems:
-        raise ConfigError(f"{path}: {len(problems)} problem(s)\n" + "\n".join(problems))

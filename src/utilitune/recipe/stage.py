@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
-import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from utilitune import __version__
 from utilitune.errors import ConfigError
 from utilitune.progress import say
-from utilitune.records import file_hash, manifest, write_json
+from utilitune.recipe.identities import identities, library_versions, source_hash, with_imports
+from utilitune.recipe.stage_folder import RECORD, make_empty, output_hash, read_record
+from utilitune.records import manifest, write_json
 
 if TYPE_CHECKING:
     from utilitune.recipe.schema import Recipe
     from utilitune.recipe.workspace import Workspace
 
-PACKAGE = Path(__file__).resolve().parents[1]
-RECORD = "stage.json"
+WORKSPACE = Path(__file__).with_name("workspace.py")
 Outcome = Literal["ran", "unchanged", "left out"]
+
+
+def _always(workspace: Workspace) -> str | None:
+    del workspace
+    return None
 
 
 @dataclass(frozen=True)
@@ -33,71 +38,95 @@ class Stage:
         name: Name for ``--only`` and for the folder.
         about: What it does, for a reader.
         needs: Stages whose outputs it reads.
-        code: Subpackages whose source can change its outputs.
-        settings: The part of the recipe (JSON-ready) that can change its outputs.
-        action: Does the work inside ``workspace.folder(name)``; returns counts for the manifest.
+        keys: Recipe keys that it reads, such as ``generator`` or ``rewriter.pairs``. Where one names a model or a
+            utility, what that is right now counts, not its name alone.
+        code: Subpackages that it calls; what these import counts along, and so does the stage's own module.
+        action: Does the work inside ``workspace.folder(name)``; returns counts for the record.
         left_out: Returns why the stage has nothing to do for this recipe and data, or ``None``.
     """
 
     name: str
     about: str
     needs: tuple[str, ...]
+    keys: tuple[str, ...]
     code: tuple[str, ...]
-    settings: Callable[[Recipe], Any]
     action: Callable[[Workspace], Mapping[str, Any]]
-    left_out: Callable[[Workspace], str | None] = lambda workspace: None
+    left_out: Callable[[Workspace], str | None] = _always
+
+    def settings(self, recipe: Recipe) -> dict[str, Any]:
+        """Return the values of ``keys``, JSON-ready."""
+        return {key: recipe.value(key) for key in self.keys}
 
 
-def source_hash(packages: tuple[str, ...]) -> str:
-    """Return a hash of the sources and data files of some subpackages, and of the version."""
-    digest = hashlib.sha256(__version__.encode())
-    for package in sorted(packages):
-        for path in sorted((PACKAGE / package).rglob("*")):
-            if path.suffix in {".py", ".yaml"}:
-                digest.update(f"{path.relative_to(PACKAGE)}\0{file_hash(path)}\n".encode())
-    return digest.hexdigest()
+def dependencies(stage: Stage, workspace: Workspace) -> dict[str, Any]:
+    """Return everything that the stage's outputs depend on.
 
+    Args:
+        stage: The stage.
+        workspace: The run.
 
-def output_hash(folder: Path) -> str:
-    """Return a hash of everything that a stage wrote, its own record and resumable checkpoints left out."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        inside = path.relative_to(folder)
-        if path.is_file() and path.name != RECORD and not inside.parts[0].startswith("checkpoint"):
-            digest.update(f"{inside}\0{file_hash(path)}\n".encode())
-    return digest.hexdigest()
-
-
-def _record(folder: Path) -> dict[str, Any]:
-    try:
-        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return record if isinstance(record, dict) else {}
-
-
-def fingerprint(stage: Stage, workspace: Workspace) -> str:
-    """Hash everything that the stage's outputs depend on.
+    Returns:
+        JSON-ready parts, by kind.
 
     Raises:
         ConfigError: If a stage that it needs is not complete.
     """
     upstream = {}
     for name in stage.needs:
-        record = _record(workspace.folder(name))
-        if record.get("status") == "left out":
-            upstream[name] = "left out"
-        elif record.get("status") == "done":
-            upstream[name] = record["outputs"]
-        else:
+        record = read_record(workspace.folder(name))
+        if record.get("status") not in ("done", "left out"):
             raise ConfigError(f"stage {stage.name!r} reads what {name!r} writes, which is not there; run it first")
-    parts = {
+        upstream[name] = record.get("outputs", "left out")
+    packages = with_imports(stage.code)
+    return {
         "settings": stage.settings(workspace.recipe),
+        "identities": identities(workspace.recipe, stage.keys),
+        "files": workspace.input_files() if "data" in stage.keys else {},
         "upstream": upstream,
-        "code": source_hash(stage.code),
-        "inputs": workspace.inputs(stage.name),
+        "code": source_hash(packages, (Path(inspect.getfile(stage.action)), WORKSPACE)),
+        "libraries": library_versions(packages),
     }
-    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def fingerprint(parts: Mapping[str, Any]) -> str:
+    """Hash the dependencies of a stage."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def is_current(stage: Stage, workspace: Workspace) -> bool:
+    """Return whether the stage's outputs are whole and what the recipe would make of its inputs now."""
+    folder = workspace.folder(stage.name)
+    record = read_record(folder)
+    if stage.left_out(workspace) is not None:
+        return record.get("status") == "left out"
+    if record.get("status") != "done" or record.get("outputs") != output_hash(folder):
+        return False
+    return bool(record.get("fingerprint") == fingerprint(dependencies(stage, workspace)))
+
+
+def require_current(names: Iterable[str], stages: Mapping[str, Stage], workspace: Workspace) -> None:
+    """Refuse to build on stages that are missing, damaged, or made from other inputs.
+
+    Args:
+        names: Stages whose outputs are about to be read.
+        stages: All stages, in the order in which they run.
+        workspace: The run.
+
+    Raises:
+        ConfigError: Naming the first stage to run.
+    """
+    behind: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        behind.add(name)
+        waiting += stages[name].needs
+    for name in stages:
+        if name in behind and not is_current(stages[name], workspace):
+            raise ConfigError(
+                f"stage {name!r} is missing, damaged, or was made with other settings, inputs or code; "
+                f"run it first: --only {name}, or the whole recipe without --only"
+            )
 
 
 def run_stage(stage: Stage, workspace: Workspace) -> Outcome:
@@ -106,47 +135,49 @@ def run_stage(stage: Stage, workspace: Workspace) -> Outcome:
     An interrupted stage keeps its folder when it starts again with the same fingerprint, so that work which knows
     how to resume does.
 
+    Args:
+        stage: The stage.
+        workspace: The run.
+
     Returns:
         What happened.
 
     Raises:
-        ConfigError: If a stage that it needs is not complete.
+        ConfigError: If a stage that it needs is not complete, or its folder holds files of somebody else.
     """
     folder = workspace.folder(stage.name)
     reason = stage.left_out(workspace)
     if reason is not None:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_empty(folder)
         write_json(folder / RECORD, {"stage": stage.name, "status": "left out", "reason": reason})
         say(f"[none] {stage.name}: {reason}")
         return "left out"
-    key = fingerprint(stage, workspace)
-    before = _record(folder)
-    same = before.get("fingerprint") == key
-    if same and before.get("status") == "done" and before.get("outputs") == output_hash(folder):
-        say(f"[same] {stage.name}: unchanged since {before.get('finished', 'the last run')}")
+    if is_current(stage, workspace):
+        say(f"[same] {stage.name}: unchanged since {read_record(folder).get('finished', 'the last run')}")
         return "unchanged"
-    if folder.exists() and not (same and before.get("status") == "started"):
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    parts = dependencies(stage, workspace)
+    head = {"stage": stage.name, "fingerprint": fingerprint(parts)}
+    before = read_record(folder)
+    if before.get("status") != "started" or before.get("fingerprint") != head["fingerprint"]:
+        make_empty(folder)
     say(f"[run ] {stage.name}: {stage.about}")
     start = time.monotonic()
-    write_json(folder / RECORD, {"stage": stage.name, "status": "started", "fingerprint": key})
+    write_json(folder / RECORD, {**head, "status": "started"})
+    workspace.models.clear()
     counts = stage.action(workspace)
     seconds = time.monotonic() - start
-    write_json(
-        folder / RECORD,
-        manifest(
-            stage=stage.name,
-            status="done",
-            fingerprint=key,
-            outputs=output_hash(folder),
-            finished=time.strftime("%Y-%m-%d %H:%M:%S"),
-            seconds=round(seconds, 1),
-            settings=stage.settings(workspace.recipe),
-            seed=workspace.recipe.seed,
-            counts=dict(counts),
-        ),
+    record = manifest(
+        **head,
+        status="done",
+        outputs=output_hash(folder),
+        finished=time.strftime("%Y-%m-%d %H:%M:%S"),
+        seconds=round(seconds, 1),
+        seed=workspace.recipe.seed,
+        inputs=parts,
+        models=dict(workspace.models),
+        counts=dict(counts),
     )
+    write_json(folder / RECORD, record)
     shown = ", ".join(f"{name} {value}" for name, value in counts.items() if value not in (0, "", None))
     say(f"[done] {stage.name}: {seconds:.0f} s" + (f" ({shown})" if shown else ""))
     return "ran"

@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from utilitune.errors import ConfigError
-from utilitune.records import Dataset, Query, file_hash, load_dataset
+from utilitune.errors import ConfigError, DataError
+from utilitune.recipe.schema import SAMPLE
+from utilitune.records import Dataset, Query, file_hash, load_dataset, read_json
 
 if TYPE_CHECKING:
     from utilitune.generator import Generator
     from utilitune.recipe.schema import Recipe
     from utilitune.retrieval import Retriever
 
-SAMPLE = Path("sample")
 DATA_FILES = ("corpus.*", "queries.*", "qrels*", "qrels/*")
 
 
 class Workspace:
-    """The output folder of a recipe and everything loaded from it."""
+    """The output folder of a recipe and everything loaded from it.
+
+    Attributes:
+        recipe: The recipe.
+        out: Its output folder.
+        models: Identities of the models that the stage at work has used, by what they are to it.
+    """
 
     def __init__(self, recipe: Recipe) -> None:
         """Bind to ``recipe.out``; nothing is read or made yet."""
         self.recipe = recipe
         self.out = recipe.out
+        self.models: dict[str, dict[str, object]] = {}
 
     def folder(self, stage: str) -> Path:
         """Return the folder of a stage."""
@@ -42,9 +48,9 @@ class Workspace:
         """The BEIR folder: the given one, or where the sample world was written."""
         return self.folder("data") / "world" if self.recipe.data == SAMPLE else self.recipe.data
 
-    def inputs(self, stage: str) -> dict[str, str]:
-        """Return hashes of what a stage reads from outside the output folder."""
-        if stage != "data" or self.recipe.data == SAMPLE:
+    def input_files(self) -> dict[str, str]:
+        """Return hashes of the data files outside the output folder; none for the sample world."""
+        if self.recipe.data == SAMPLE:
             return {}
         files = sorted({path for pattern in DATA_FILES for path in self.recipe.data.glob(pattern) if path.is_file()})
         return {str(path.relative_to(self.recipe.data)): file_hash(path) for path in files}
@@ -52,16 +58,15 @@ class Workspace:
     @cached_property
     def dataset(self) -> Dataset:
         """The data set."""
-        return load_dataset(self.data)
+        return load_dataset(self.data, on_bad_line=self.recipe.on_bad_line)
 
-    @cached_property
+    @property
     def split(self) -> dict[str, list[str]]:
         """Query ids by part: ``train_turns``, ``test_turns``, ``train_questions``, ``test_questions``."""
         path = self.folder("data") / "split.json"
         if not path.exists():
             raise ConfigError(f"{path} is not there: stage 'data' has not run yet; run it first")
-        parts = json.loads(path.read_text(encoding="utf-8"))
-        return {name: list(ids) for name, ids in parts.items()}
+        return {name: list(ids) for name, ids in read_json(path).items()}
 
     def queries(self, part: str, limit: int | None = None) -> list[Query]:
         """Return the queries of a part; ``limit`` picks a fixed pseudo-random subset that grows with the limit."""
@@ -72,20 +77,44 @@ class Workspace:
         by_id = {query.id: query for query in self.dataset.queries}
         return [by_id[query_id] for query_id in ids]
 
-    @cached_property
+    def note(self, role: str, model: Generator) -> None:
+        """Put the identity of a model into the record of the stage at work."""
+        self.models[role] = model.identity.as_dict()
+
+    @property
     def generator(self) -> Generator:
         """The generator whose utility is the supervision."""
+        self.note("generator", self._generator)
+        return self._generator
+
+    @cached_property
+    def _generator(self) -> Generator:
         from utilitune.generator import load_generator
 
         return load_generator(self.recipe.generator)
 
+    def rewriter_base(self) -> Generator:
+        """Return the untuned model that rewrites; the generator itself when the recipe names one for both."""
+        from utilitune.generator import load_generator
+
+        base = self.recipe.rewriter.base
+        model = self._generator if base == self.recipe.generator else load_generator(base)
+        self.note("rewriter.base", model)
+        return model
+
     @cached_property
     def retrievers(self) -> dict[str, Retriever]:
-        """The retrievers, from their index folders."""
-        from utilitune.retrieval import load_index
+        """The retrievers, from their index folders.
 
+        Raises:
+            DataError: If an index was built from another corpus.
+        """
+        from utilitune.retrieval import corpus_hash, load_index
+        from utilitune.retrieval.index_folder import read_manifest
+
+        corpus = corpus_hash(self.dataset.corpus)
+        for name in self.recipe.retrievers:
+            folder = self.folder("index") / name
+            if read_manifest(folder).get("corpus_sha256") != corpus:
+                raise DataError(f"{folder} is an index of another corpus than {self.data}; run stage 'index' again")
         return {name: load_index(self.folder("index") / name) for name in self.recipe.retrievers}
-
-    def section(self, name: str) -> Any:
-        """Return one section of the recipe as JSON-ready values."""
-        return self.recipe.model_dump(mode="json")[name]

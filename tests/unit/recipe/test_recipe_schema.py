@@ -52,7 +52,7 @@ def test_names_are_looked_up_before_anything_runs(tmp_path):
 
 
 def test_a_retriever_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(ConfigError, match="first_stage.*'dense'.*bm25"):
+    with pytest.raises(ConfigError, match=r"first_stage.*'dense'.*bm25"):
         Recipe.load(write(tmp_path, GOOD + "reranker: {first_stage: dense}\n"))
     with pytest.raises(ConfigError, match=r"reward.retrievers.*'dense'.*bm25"):
         Recipe.load(write(tmp_path, GOOD + "rewriter: {reward: {retrievers: [dense]}}\n"))
@@ -81,3 +81,54 @@ def test_files_that_are_no_recipe(tmp_path, text, message):
         Recipe.load(write(tmp_path, text))
     with pytest.raises(ConfigError, match="no such recipe"):
         Recipe.load(tmp_path / "missing.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("reranker: {training: {loss: bce, rescale: z-score}}\n", r"reranker.training.rescale: loss 'bce'.*min-max"),
+        ("reranker: {training: {loss: lambda, rescale: z-score}}\n", r"reranker.training.rescale: loss 'lambda'"),
+        ("reranker: {training: {rescale: softmax}}\n", r"rescale: loss 'listwise-kl' takes a softmax itself"),
+        ("evaluation: {reranker_measures: [contains]}\n", r"reranker_measures: found 'contains'.*answer_k"),
+        ("evaluation: {rewriter_measures: ['UDCG@5']}\n", r"rewriter_measures: found 'UDCG@5'.*udcg_k"),
+        ("generator: packaged:nonsense\n", r"generator: unknown packaged model.*smollm2"),
+        ("rewriter: {base: ./nowhere}\n", r"rewriter.base: model folder './nowhere' does not exist"),
+        ("reranker: {utilities: ['nowhere.py:Own']}\n", r"there is no file nowhere.py"),
+        ("reranker: {utilities: ['no_such_module.inner:Own']}\n", r"there is no module no_such_module"),
+        ("reranker: {utilities: ['information-gain,prompt=no.yaml']}\n", r"no.yaml"),
+    ],
+)
+def test_what_would_stop_the_run_hours_later_stops_it_now(tmp_path, text, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        Recipe.load(write(tmp_path, GOOD + text))
+    assert "1 problem(s)" in str(caught.value)
+
+
+@pytest.mark.parametrize(("loss", "rule"), [("listwise-kl", "z-score"), ("bce", "min-max"), ("lambda", "min-max")])
+def test_the_rescaling_suits_the_loss_unless_it_is_given(tmp_path, loss, rule):
+    path = write(tmp_path, GOOD)
+    assert Recipe.load(path, [f"reranker.training.loss={loss}"]).reranker.training.rule == rule
+    given = [f"reranker.training.loss={loss}", "reranker.training.rescale=rank"]
+    assert Recipe.load(path, given).reranker.training.rule == "rank"
+
+
+def test_sections_that_are_off_are_not_looked_at(tmp_path):
+    text = GOOD + "rewriter: {enabled: false, base: ./nowhere}\nreranker: {enabled: false, utilities: [nonsense]}\n"
+    Recipe.load(write(tmp_path, text))
+
+
+def test_a_rewriter_base_without_chat_template_is_refused(tiny, recipe):
+    settings = tiny / "writer" / "tokenizer_config.json"
+    settings.write_text("{}")
+    with pytest.raises(ConfigError, match=r"rewriter.base: .*no chat template"):
+        recipe()
+    settings.write_text('{"chat_template": "{{ messages }}"}')
+    recipe()
+    settings.write_text("{}")
+    (settings.parent / "chat_template.jinja").write_text("{{ messages }}")
+    recipe()
+
+
+def test_loading_a_recipe_runs_no_code_that_it_names(tiny, recipe):
+    assert recipe().reranker.utilities == [f"{tiny}/own.py:Own"]
+    assert not (tiny / "imported").exists()

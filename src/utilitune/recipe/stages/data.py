@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from utilitune.errors import ConfigError, DataError
 from utilitune.progress import say
-from utilitune.recipe.schema import Bm25Config, Recipe
+from utilitune.recipe.schema import SAMPLE, Bm25Config, Recipe
 from utilitune.recipe.stage import Stage
-from utilitune.recipe.workspace import SAMPLE, Workspace
+from utilitune.recipe.workspace import Workspace
 from utilitune.records import Query, split_queries, write_json
-
-
-def _data_settings(recipe: Recipe) -> Any:
-    whole = recipe.model_dump(mode="json")
-    return {name: whole[name] for name in ("data", "split", "seed")} | (
-        {"sample": whole["sample"]} if recipe.data == SAMPLE else {}
-    )
 
 
 def _split(queries: Sequence[Query], recipe: Recipe) -> tuple[list[Query], list[Query]]:
@@ -62,6 +55,8 @@ def _make_data(workspace: Workspace) -> Mapping[str, Any]:
         "test_questions": [query.id for query in test if not query.history],
     }
     write_json(workspace.folder("data") / "split.json", parts)
+    # Later stages read the files of a given folder where they lie: this makes them see that one has changed.
+    write_json(workspace.folder("data") / "inputs.json", workspace.input_files())
     sizes = {name: len(ids) for name, ids in parts.items()}
     return {"passages": len(dataset.corpus), "judged": len(dataset.qrels), **sizes, **dataset.counts}
 
@@ -82,28 +77,19 @@ def _build_indexes(workspace: Workspace) -> Mapping[str, Any]:
     return {"indexes": len(workspace.recipe.retrievers), "passages": len(workspace.dataset.corpus)}
 
 
-def without(part: str, what: str) -> Callable[[Workspace], str | None]:
-    """Return a ``left_out`` rule: leave a stage out where the data has nothing in ``part``."""
-
-    def rule(workspace: Workspace) -> str | None:
-        return None if workspace.split[part] else f"the data holds no {what}"
-
-    return rule
-
-
 DATA = Stage(
     name="data",
     about="read or make the data set, check it, split it",
     needs=(),
+    keys=("data", "on_bad_line", "sample", "split", "seed"),
     code=("records", "sample"),
-    settings=_data_settings,
     action=_make_data,
 )
 INDEX = Stage(
     name="index",
     about="build the retrievers' indexes",
     needs=("data",),
+    keys=("retrievers",),
     code=("records", "retrieval"),
-    settings=lambda recipe: recipe.model_dump(mode="json")["retrievers"],
     action=_build_indexes,
 )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from utilitune.evaluation import Row, Table, evaluate, render_table, write_report
-from utilitune.recipe.stage import RECORD, Stage
+from utilitune.evaluation import Row, Table, evaluate, ranking, render_table, write_report
+from utilitune.recipe.schema import Recipe
+from utilitune.recipe.stage import Stage
+from utilitune.recipe.stage_folder import RECORD, read_record
 from utilitune.recipe.stages.reranker import test_runs
 from utilitune.recipe.workspace import Workspace
 from utilitune.records import (
@@ -18,6 +19,7 @@ from utilitune.records import (
     Run,
     manifest,
     read_answers,
+    read_json,
     read_labels,
     read_rows,
     write_text,
@@ -26,16 +28,16 @@ from utilitune.records import (
 DEPTH = 100
 """Passages a query for the rewriter's runs: enough for every cut-off in use."""
 ANSWER_MEASURES = ("contains", "EM", "F1")
+BEFORE, AFTER = "first stage", "tuned reranker"
 
 
 def _done(workspace: Workspace, stage: str) -> bool:
-    path = workspace.folder(stage) / RECORD
-    return path.exists() and json.loads(path.read_text(encoding="utf-8")).get("status") == "done"
+    return read_record(workspace.folder(stage)).get("status") == "done"
 
 
 def _judged(dataset: Dataset, queries: Sequence[Query]) -> Dataset:
     """The part of the data set that these queries and their judgements make."""
-    return dataset.subset([query for query in queries if query.id in dataset.qrels])
+    return dataset.subset([query for query in queries if dataset.qrels.get(query.id)])
 
 
 def _texts(path: Path) -> dict[str, str]:
@@ -47,7 +49,7 @@ def query_forms(workspace: Workspace, turns: Sequence[Query]) -> dict[str, dict[
     folder = workspace.folder("rewrite")
     forms = {
         "raw question": {turn.id: turn.text for turn in turns},
-        "first question + question": {turn.id: f"{turn.first_question} {turn.text}" for turn in turns},
+        "first question + question": {turn.id: turn.first_and_last for turn in turns},
         "untuned rewriter": _texts(folder / "untuned.jsonl"),
         "tuned rewriter": _texts(folder / "tuned.jsonl"),
     }
@@ -57,10 +59,12 @@ def query_forms(workspace: Workspace, turns: Sequence[Query]) -> dict[str, dict[
     return forms
 
 
-def _rewriter_table(workspace: Workspace) -> Table:
-    section = workspace.recipe.rewriter
-    turns = workspace.queries("test_turns", section.test_turns)
+def _rewriter_table(workspace: Workspace) -> Table | str:
+    """Return the rewriter's table, or why there is none."""
+    turns = workspace.queries("test_turns", workspace.recipe.rewriter.test_turns)
     judged = _judged(workspace.dataset, turns)
+    if not judged.queries:
+        return f"Rewriter: none of the {len(turns)} test turns is judged, so it is not measured."
     columns = workspace.recipe.evaluation.rewriter_measures
     rows: list[Row] = []
     for name, retriever in workspace.retrievers.items():
@@ -69,124 +73,155 @@ def _rewriter_table(workspace: Workspace) -> Table:
             for system, texts in query_forms(workspace, judged.queries).items()
         }
         rows += evaluate(judged, runs, columns).rows(block=name)
+    human = sum(bool(turn.rewrite) for turn in judged.queries)
     return Table(
         title="Rewriter: search text of conversational test turns",
         columns=columns,
         rows=rows,
         before="untuned rewriter",
         after=["tuned rewriter"],
+        notes=[f"No row for human rewrites: {human} of {len(judged.queries)} turns have one."]
+        if human < len(judged.queries)
+        else [],
     )
 
 
 def _oracle(run: Run, dataset: Dataset) -> Run:
     """The first stage's candidates with the judged ones first: what a perfect reranker could reach."""
-    return Run(
-        {
-            query_id: [
-                (passage_id, float(len(ranking) - rank))
-                for rank, (passage_id, _) in enumerate(
-                    sorted(ranking, key=lambda hit: -dataset.qrels.get(query_id, {}).get(hit[0], 0.0))
-                )
-            ]
-            for query_id, ranking in run.items()
-        }
-    )
+    made = Run()
+    for query_id, scored in run.items():
+        grades = dataset.qrels.get(query_id, {})
+        best = sorted(ranking(scored), key=lambda hit: -grades.get(hit[0], 0.0))
+        made[query_id] = [(passage_id, float(len(best) - rank)) for rank, (passage_id, _) in enumerate(best)]
+    return made
 
 
-def _reranker_table(workspace: Workspace) -> Table:
-    config = workspace.recipe.evaluation
-    queries = workspace.queries("test_questions", workspace.recipe.reranker.test_queries)
-    judged = _judged(workspace.dataset, queries)
-    columns = list(config.reranker_measures)
-    utilities: dict[str, dict[str, float]] | None = None
-    notes: list[str] = []
-    if _done(workspace, "utility"):
-        labels = read_labels(workspace.folder("utility") / "labels.jsonl")
-        utilities = labels.table("abstention")
-        columns.append(f"UDCG@{config.udcg_k}")
-        notes += [str(warning) for warning in labels.manifest.get("warnings", {}).values()]
-    answered = _done(workspace, "answer") and any(query.answers for query in judged.queries)
+def _add(rows: dict[str, Row], scored: Sequence[Row]) -> None:
+    """Put the values and counts of ``scored`` into the rows of the same names."""
+    for row in scored:
+        old = rows.get(row.name, row)
+        rows[row.name] = replace(row, values={**old.values, **row.values}, counts={**old.counts, **row.counts})
+
+
+def _retrieval_rows(
+    rows: dict[str, Row],
+    judged: Dataset,
+    runs: Mapping[str, Run],
+    recipe: Recipe,
+    utilities: Mapping[str, Mapping[str, float]] | None,
+) -> None:
+    """Add retrieval measures, and UDCG where there are utilities (of the observed rankings alone)."""
+    ideal = {"oracle order of the first stage": _oracle(runs[BEFORE], judged)}
+    _add(rows, evaluate(judged, {**runs, **ideal}, recipe.evaluation.reranker_measures).rows())
+    if utilities is not None:
+        _add(rows, evaluate(judged, runs, [f"UDCG@{recipe.evaluation.udcg_k}"], utilities=utilities).rows())
+
+
+def _reranker_table(workspace: Workspace) -> Table | str:
+    """Return the reranker's table, or why there is none."""
+    recipe = workspace.recipe
+    queries = workspace.queries("test_questions", recipe.reranker.test_queries)
+    asked, judged = workspace.dataset.subset(queries), _judged(workspace.dataset, queries)
+    answered = _done(workspace, "answer") and any(query.answers for query in queries)
+    if not judged.queries and not answered:
+        return f"Reranker: none of the {len(queries)} test questions is judged or has answers, so it is not measured."
+    columns: list[str] = []
+    notes = _training_notes(workspace)
+    utilities = None
+    if judged.queries:
+        columns += recipe.evaluation.reranker_measures
+        if _done(workspace, "utility"):
+            labels = read_labels(workspace.folder("utility") / "labels.jsonl")
+            utilities = labels.table("abstention")
+            columns.append(f"UDCG@{recipe.evaluation.udcg_k}")
+            notes += [str(warning) for warning in labels.manifest.get("warnings", {}).values()]
+    else:
+        notes.append(f"None of the {len(queries)} test questions is judged, so retrieval is not measured.")
+    if answered:
+        columns += ANSWER_MEASURES
+        notes.append(f"Answers of {recipe.generator} with the top {recipe.evaluation.answer_k} passages.")
     rows: list[Row] = []
     for name, (before, after) in test_runs(workspace).items():
-        runs = {
-            "first stage": before,
-            "tuned reranker": after,
-            "oracle order of the first stage": _oracle(before, judged),
-        }
-        scored = [measure for measure in columns if not measure.startswith("UDCG")]
-        retrieval = evaluate(judged, runs, scored)
-        table = {row.name: dict(row.values) for row in retrieval.rows()}
-        counts = {row.name: dict(row.counts) for row in retrieval.rows()}
-        if utilities is not None:
-            observed = {system: runs[system] for system in ("first stage", "tuned reranker")}
-            depth = evaluate(judged, observed, [f"UDCG@{config.udcg_k}"], utilities=utilities)
-            for row in depth.rows():
-                table[row.name].update(row.values)
-                counts[row.name] |= row.counts
+        block: dict[str, Row] = {}
+        if judged.queries:
+            _retrieval_rows(block, judged, {BEFORE: before, AFTER: after}, recipe, utilities)
         if answered:
             folder = workspace.folder("answer")
             given = {
-                "first stage": read_answers(folder / f"{name}.before.jsonl"),
-                "tuned reranker": read_answers(folder / f"{name}.after.jsonl"),
+                BEFORE: read_answers(folder / f"{name}.before.jsonl"),
+                AFTER: read_answers(folder / f"{name}.after.jsonl"),
             }
-            asked = workspace.dataset.subset(queries)
-            for row in evaluate(asked, {}, ANSWER_MEASURES, answers=given).rows():
-                table[row.name].update(row.values)
-                counts[row.name] |= row.counts
-        rows += [Row(system, table[system], name, counts[system]) for system in table]
-    if answered:
-        columns += ANSWER_MEASURES
-        notes.append(f"Answers of {workspace.recipe.generator} with the top {config.answer_k} passages.")
+            _add(block, evaluate(asked, {}, ANSWER_MEASURES, answers=given).rows())
+        rows += [replace(row, block=name) for row in block.values()]
     return Table(
         title="Reranker: stand-alone test questions",
         columns=columns,
         rows=rows,
-        before="first stage",
-        after=["tuned reranker"],
+        before=BEFORE,
+        after=[AFTER],
         notes=notes,
     )
 
 
-def _stage_counts(workspace: Workspace) -> dict[str, dict[str, int]]:
-    counts = {}
-    for path in sorted(workspace.out.glob(f"*/{RECORD}")):
-        record = json.loads(path.read_text(encoding="utf-8"))
-        if record.get("status") == "done" and record["stage"] != "evaluate":
-            counts[record["stage"]] = {
-                name: value for name, value in record.get("counts", {}).items() if isinstance(value, int)
-            }
-    return counts
+def _training_notes(workspace: Workspace) -> list[str]:
+    """Say which epoch the reranker is of, and what its training warned about."""
+    report = read_json(workspace.folder("train-reranker") / "training.json")
+    epoch = report["kept_epoch"]
+    kept = f"epoch {epoch} of {report['config']['epochs']}" if epoch else "the untrained model (no epoch was better)"
+    return [f"Reranker: {kept} was kept.", *(f"Reranker training: {warning}" for warning in report["warnings"])]
+
+
+def _records(workspace: Workspace) -> dict[str, dict[str, Any]]:
+    """Return what every other stage noted about itself."""
+    found = (read_record(path.parent) for path in sorted(workspace.out.glob(f"*/{RECORD}")))
+    return {record["stage"]: record for record in found if record.get("stage") not in (None, "evaluate")}
+
+
+def _provenance(record: Mapping[str, Any]) -> dict[str, Any]:
+    wanted = ("status", "reason", "finished", "seconds", "fingerprint", "outputs", "models")
+    inputs = {kind: part for kind, part in record.get("inputs", {}).items() if kind != "settings" and part}
+    return {**{key: record[key] for key in wanted if key in record}, **inputs}
 
 
 def _evaluate(workspace: Workspace) -> Mapping[str, Any]:
+    recipe, folder = workspace.recipe, workspace.folder("evaluate")
+    records = _records(workspace)
     tables: list[Table] = []
     notes: list[str] = []
-    if not workspace.dataset.qrels:
-        notes.append("The data holds no judgements, so retrieval is not measured.")
-    else:
-        if _done(workspace, "rewrite"):
-            tables.append(_rewriter_table(workspace))
-        if _done(workspace, "rerank"):
-            tables.append(_reranker_table(workspace))
-    recipe = workspace.recipe
-    folder = workspace.folder("evaluate")
+    for stage, make in (("rewrite", _rewriter_table), ("rerank", _reranker_table)):
+        if not _done(workspace, stage):
+            notes.append(f"Stage {stage!r} was left out: {records[stage].get('reason')}.")
+            continue
+        made = make(workspace)
+        if isinstance(made, Table):
+            tables.append(made)
+        else:
+            notes.append(made)
     write_report(
         folder,
         tables,
         title=f"{recipe.name}: {recipe.about}" if recipe.about else recipe.name,
-        counts=_stage_counts(workspace),
+        counts={
+            stage: {kind: count for kind, count in record["counts"].items() if isinstance(count, int)}
+            for stage, record in records.items()
+            if "counts" in record
+        },
         notes=notes,
-        manifest=manifest(recipe=recipe.model_dump(mode="json"), seed=recipe.seed),
+        manifest=manifest(
+            recipe=recipe.model_dump(mode="json"),
+            seed=recipe.seed,
+            stages={stage: _provenance(record) for stage, record in records.items()},
+        ),
     )
-    write_text(folder / "table.txt", "\n".join(render_table(table) for table in tables) or "\n".join(notes) + "\n")
+    write_text(folder / "table.txt", "\n".join([*map(render_table, tables), *notes]).rstrip() + "\n")
     return {"tables": len(tables)}
 
 
 EVALUATE = Stage(
     name="evaluate",
     about="score everything, before and after, and write the report",
-    needs=("data", "index", "rewrite", "retrieve", "rerank", "utility", "answer"),
+    needs=("data", "index", "rewrite", "retrieve", "train-reranker", "rerank", "utility", "answer"),
+    keys=tuple(Recipe.model_fields),
     code=("records", "retrieval", "evaluation", "recipe"),
-    settings=lambda recipe: recipe.model_dump(mode="json"),
     action=_evaluate,
 )

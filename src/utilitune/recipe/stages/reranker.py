@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from utilitune.progress import warn
-from utilitune.recipe.schema import Recipe
 from utilitune.recipe.stage import Stage
-from utilitune.recipe.stages.data import without
+from utilitune.recipe.stages.left_out import unless
 from utilitune.recipe.workspace import Workspace
 from utilitune.records import Run, read_labels, read_run, write_answers, write_run
-
-
-def _left_out(part: str) -> Callable[[Workspace], str | None]:
-    rule = without(part, "stand-alone questions in this part")
-
-    def left_out(workspace: Workspace) -> str | None:
-        return rule(workspace) if workspace.recipe.reranker.enabled else "reranker.enabled is false"
-
-    return left_out
 
 
 def _retrieve(workspace: Workspace) -> Mapping[str, Any]:
@@ -61,7 +50,7 @@ def _train(workspace: Workspace) -> Mapping[str, Any]:
         read_labels(workspace.folder("label") / "labels.jsonl"),
         workspace.dataset,
         utilities=[make_utility(name).name for name in section.utilities],
-        rescale=section.training.rescale,
+        rescale=section.training.rule,
     )
     report = train_reranker(
         groups,
@@ -76,8 +65,6 @@ def _train(workspace: Workspace) -> Mapping[str, Any]:
             seed=workspace.recipe.seed,
         ),
     )
-    for warning in report.warnings:
-        warn(warning)
     truncated = report.truncation["train"]
     return {
         "groups": report.groups,
@@ -116,16 +103,18 @@ def test_runs(workspace: Workspace) -> dict[str, tuple[Run, Run]]:
 
 
 def _utility(workspace: Workspace) -> Mapping[str, Any]:
+    from utilitune.evaluation import ranking
     from utilitune.scoring import label_file
 
     k = workspace.recipe.evaluation.udcg_k
     union: dict[str, dict[str, float]] = {}
     for before, after in test_runs(workspace).values():
         for run in (before, after):
-            for query_id, ranking in run.top(k).items():
-                union.setdefault(query_id, {}).update(ranking)
+            for query_id, scored in run.items():
+                # The first k as UDCG ranks them, which breaks ties by id.
+                union.setdefault(query_id, {}).update(ranking(scored)[:k])
     candidates = Run({query_id: sorted(scores.items()) for query_id, scores in union.items()})
-    deepest = max((len(ranking) for ranking in candidates.values()), default=1)
+    deepest = max((len(scored) for scored in candidates.values()), default=1)
     labels = label_file(
         workspace.folder("utility") / "labels.jsonl",
         workspace.dataset.subset(workspace.queries("test_questions", workspace.recipe.reranker.test_queries)),
@@ -159,76 +148,71 @@ def _answer(workspace: Workspace) -> Mapping[str, Any]:
     return counts
 
 
-def _settings(*names: str) -> Any:
-    def settings(recipe: Recipe) -> Any:
-        section = recipe.model_dump(mode="json")["reranker"]
-        return {name: section[name] for name in names} | {"generator": recipe.generator, "seed": recipe.seed}
-
-    return settings
-
-
-def _measured(key: str, what: str) -> Callable[[Workspace], str | None]:
-    rule = _left_out("test_questions")
-
-    def left_out(workspace: Workspace) -> str | None:
-        if not getattr(workspace.recipe.evaluation, key):
-            return f"evaluation.{key} is 0: no {what}"
-        return rule(workspace)
-
-    return left_out
-
-
 RETRIEVE = Stage(
     name="retrieve",
     about="first-stage candidates of the stand-alone questions",
     needs=("data", "index"),
+    keys=(
+        "reranker.first_stage",
+        "reranker.train_queries",
+        "reranker.test_queries",
+        "reranker.depth",
+        "retrievers",
+        "seed",
+    ),
     code=("records", "retrieval"),
-    settings=_settings("first_stage", "train_queries", "test_queries", "depth"),
     action=_retrieve,
-    left_out=_left_out("train_questions"),
+    left_out=unless("reranker", "train_questions"),
 )
 LABEL = Stage(
     name="label",
     about="label the training candidates with the generator's utility",
     needs=("data", "retrieve"),
+    keys=(
+        "generator",
+        "reranker.first_stage",
+        "reranker.train_queries",
+        "reranker.depth",
+        "reranker.utilities",
+        "seed",
+    ),
     code=("records", "generator", "scoring"),
-    settings=_settings("first_stage", "utilities", "depth"),
     action=_label,
-    left_out=_left_out("train_questions"),
+    left_out=unless("reranker", "train_questions"),
 )
 TRAIN = Stage(
     name="train-reranker",
     about="fine-tune a cross-encoder on the labels",
     needs=("data", "label"),
-    code=("records", "generator", "rerank"),
-    settings=_settings("base", "training", "utilities"),
+    keys=("reranker.base", "reranker.utilities", "reranker.training", "seed"),
+    code=("records", "generator", "scoring", "rerank"),
     action=_train,
-    left_out=_left_out("train_questions"),
+    left_out=unless("reranker", "train_questions"),
 )
 RERANK = Stage(
     name="rerank",
     about="rerank the test questions' candidates",
     needs=("data", "retrieve", "train-reranker"),
+    keys=("reranker.depth", "retrievers"),
     code=("records", "rerank"),
-    settings=_settings("depth"),
     action=_rerank,
-    left_out=_left_out("train_questions"),
+    left_out=unless("reranker", "train_questions", "test_questions"),
 )
 UTILITY = Stage(
     name="utility",
     about="UDCG's utility of what the test questions found, before and after",
     needs=("data", "retrieve", "rerank"),
-    code=("records", "generator", "scoring"),
-    settings=lambda recipe: {"udcg_k": recipe.evaluation.udcg_k, "generator": recipe.generator},
+    keys=("generator", "retrievers", "reranker.test_queries", "evaluation.udcg_k", "seed"),
+    code=("records", "generator", "scoring", "evaluation"),
     action=_utility,
-    left_out=_measured("udcg_k", "UDCG"),
+    left_out=unless("reranker", "train_questions", "test_questions", measured="udcg_k"),
 )
 ANSWER = Stage(
     name="answer",
     about="let the generator answer with the passages, before and after",
     needs=("data", "retrieve", "rerank"),
-    code=("records", "generator", "evaluation"),
-    settings=lambda recipe: {"answer_k": recipe.evaluation.answer_k, "generator": recipe.generator},
+    keys=("generator", "retrievers", "reranker.test_queries", "evaluation.answer_k", "seed"),
+    code=("records", "generator", "scoring", "evaluation"),
     action=_answer,
-    left_out=_measured("answer_k", "answers"),
+    left_out=unless("reranker", "train_questions", "test_questions", measured="answer_k"),
 )

@@ -5,37 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from utilitune.recipe.schema import Recipe
 from utilitune.recipe.stage import Stage
-from utilitune.recipe.stages.data import without
+from utilitune.recipe.stages.left_out import unless
 from utilitune.recipe.workspace import Workspace
 from utilitune.records import read_pairs, write_pairs, write_rows, write_text
 from utilitune.rewrite import read_candidates, write_candidates
 
 
-def _left_out(part: str) -> Any:
-    rule = without(part, "conversational turns in this part")
-
-    def left_out(workspace: Workspace) -> str | None:
-        return rule(workspace) if workspace.recipe.rewriter.enabled else "rewriter.enabled is false"
-
-    return left_out
-
-
 def _sample(workspace: Workspace) -> Mapping[str, Any]:
-    from utilitune.generator import load_generator
     from utilitune.rewrite import sample_candidates
+    from utilitune.rewrite.tokens import load_tokenizer
 
     section = workspace.recipe.rewriter
+    # A base without chat template would stop the pairs, hours from now.
+    load_tokenizer(section.base)
     turns = workspace.queries("train_turns", section.train_turns)
-    base = workspace.generator if section.base == workspace.recipe.generator else load_generator(section.base)
     candidates = sample_candidates(
         turns,
-        base,
+        workspace.rewriter_base(),
         n=section.candidates.n,
         temperature=section.candidates.temperature,
         top_p=section.candidates.top_p,
-        max_new_tokens=section.candidates.max_new_tokens,
+        max_new_tokens=section.max_new_tokens,
         seed=workspace.recipe.seed,
     )
     write_candidates(workspace.folder("candidates") / "candidates.jsonl", candidates)
@@ -57,6 +48,7 @@ def _reward(workspace: Workspace) -> Mapping[str, Any]:
         k=section.reward.k,
         store=workspace.store,
         aggregate=section.reward.aggregate,
+        scale=section.reward.scale,
     )
     write_candidates(workspace.folder("reward") / "candidates.jsonl", rewarded)
     return {"candidates": len(rewarded), **rewarded.counts}
@@ -94,6 +86,7 @@ def _train(workspace: Workspace) -> Mapping[str, Any]:
             batch_size=section.training.batch_size,
             lora_r=section.training.lora_r,
             max_length=section.pairs.max_length,
+            max_new_tokens=section.max_new_tokens,
             seed=workspace.recipe.seed,
         ),
         resume=True,
@@ -106,9 +99,11 @@ def _rewrite(workspace: Workspace) -> Mapping[str, Any]:
 
     section = workspace.recipe.rewriter
     turns = workspace.queries("test_turns", section.test_turns)
+    tuned = Rewriter.load(workspace.folder("train-rewriter"))
+    workspace.note("tuned rewriter", tuned.generator)
+    untuned = Rewriter(workspace.rewriter_base(), max_new_tokens=section.max_new_tokens)
     counts: dict[str, Any] = {"turns": len(turns)}
-    for name, source in (("untuned", section.base), ("tuned", str(workspace.folder("train-rewriter")))):
-        rewriter = Rewriter.load(source)
+    for name, rewriter in (("untuned", untuned), ("tuned", tuned)):
         rewrites = rewriter.rewrite_batch(turns)
         write_rows(
             workspace.folder("rewrite") / f"{name}.jsonl",
@@ -121,56 +116,48 @@ def _rewrite(workspace: Workspace) -> Mapping[str, Any]:
     return counts
 
 
-def _settings(*names: str) -> Any:
-    def settings(recipe: Recipe) -> Any:
-        section = recipe.model_dump(mode="json")["rewriter"]
-        return {name: section[name] for name in names} | {"generator": recipe.generator, "seed": recipe.seed}
-
-    return settings
-
-
 CANDIDATES = Stage(
     name="candidates",
     about="sample rewrites of the training turns",
     needs=("data",),
+    keys=("rewriter.base", "rewriter.train_turns", "rewriter.max_new_tokens", "rewriter.candidates", "seed"),
     code=("records", "generator", "rewrite"),
-    settings=_settings("base", "train_turns", "candidates"),
     action=_sample,
-    left_out=_left_out("train_turns"),
+    left_out=unless("rewriter", "train_turns"),
 )
 REWARD = Stage(
     name="reward",
     about="retrieve with every rewrite, label what it finds with the generator",
     needs=("data", "index", "candidates"),
+    keys=("generator", "rewriter.train_turns", "rewriter.reward", "seed"),
     code=("records", "generator", "retrieval", "scoring", "rewrite"),
-    settings=_settings("reward", "train_turns"),
     action=_reward,
-    left_out=_left_out("train_turns"),
+    left_out=unless("rewriter", "train_turns"),
 )
 PAIRS = Stage(
     name="pairs",
     about="build preference pairs",
     needs=("reward",),
-    code=("records", "rewrite"),
-    settings=_settings("base", "pairs"),
+    keys=("rewriter.base", "rewriter.pairs"),
+    code=("records", "generator", "rewrite"),
     action=_pairs,
-    left_out=_left_out("train_turns"),
+    left_out=unless("rewriter", "train_turns"),
 )
 TRAIN = Stage(
     name="train-rewriter",
     about="DPO + LoRA on the pairs",
     needs=("pairs",),
+    keys=("rewriter.base", "rewriter.training", "rewriter.pairs.max_length", "rewriter.max_new_tokens", "seed"),
     code=("records", "generator", "rewrite"),
-    settings=_settings("base", "training"),
     action=_train,
-    left_out=_left_out("train_turns"),
+    left_out=unless("rewriter", "train_turns"),
 )
 REWRITE = Stage(
     name="rewrite",
     about="rewrite the test turns, untuned and tuned",
     needs=("data", "train-rewriter"),
+    keys=("rewriter.base", "rewriter.test_turns", "rewriter.max_new_tokens", "seed"),
     code=("records", "generator", "rewrite"),
-    settings=_settings("base", "test_turns"),
     action=_rewrite,
-    left_out=_left_out("test_turns"),
+    left_out=unless("rewriter", "train_turns", "test_turns"),
 )

@@ -1,0 +1,196 @@
+"""Which of the real stages run again when a recipe key, an input file, a model folder, a prompt or a utility changes.
+
+``data``, ``index`` and ``retrieve`` really run; of the others, which need models, the fingerprint says it.
+"""
+
+import json
+import os
+
+import pytest
+
+from utilitune.recipe import stage as stage_module
+from utilitune.recipe.schema import Recipe
+from utilitune.recipe.stage import dependencies, fingerprint, is_current, run_stage
+from utilitune.recipe.stage_folder import output_hash
+from utilitune.recipe.stages import STAGES
+from utilitune.recipe.workspace import Workspace
+
+REAL = ("data", "index", "retrieve")
+REWRITER = {"candidates", "reward", "pairs", "train-rewriter", "rewrite"}
+AFTER_LABEL = {"train-reranker", "rerank", "utility", "answer", "evaluate"}
+AFTER_RETRIEVE = {"label", *AFTER_LABEL}
+ALL = set(STAGES)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("UTILITUNE_CACHE", str(tmp_path / "cache"))
+
+
+def pretend(stage, workspace):
+    """Leave behind what a finished stage does, with new outputs."""
+    folder = workspace.folder(stage.name)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "made").write_bytes(os.urandom(8))
+    record = {
+        "stage": stage.name,
+        "status": "done",
+        "fingerprint": fingerprint(dependencies(stage, workspace)),
+        "outputs": output_hash(folder),
+    }
+    (folder / "stage.json").write_text(json.dumps(record))
+
+
+def run(recipe):
+    """Run the recipe; return the names of the stages that were not skipped."""
+    workspace = Workspace(recipe)
+    ran = set()
+    for name, stage in STAGES.items():
+        if name in REAL:
+            if run_stage(stage, workspace) == "ran":
+                ran.add(name)
+        elif not is_current(stage, workspace):
+            pretend(stage, workspace)
+            ran.add(name)
+    return ran
+
+
+def test_the_first_run_runs_all_and_the_second_none(recipe):
+    assert run(recipe()) == ALL
+    assert run(recipe()) == set()
+
+
+KEYS = {
+    "name=other": {"evaluate"},
+    "about=other": {"evaluate"},
+    "seed=14": ALL - {"index"},
+    "on_bad_line=skip": {"data", "evaluate"},
+    "split.test=0.4": {"data", "evaluate"},
+    "sample.seed=8": {"data", "evaluate"},
+    "generator=packaged:gemma3-270m": {"reward", "pairs", "train-rewriter", "rewrite", "label", *AFTER_LABEL},
+    "retrievers.bm25.k1=1.2": ALL - {"data", "candidates"},
+    "rewriter.base=packaged:smollm2-135m-instruct": {*REWRITER, "evaluate"},
+    "rewriter.train_turns=3": {*REWRITER, "evaluate"},
+    "rewriter.max_new_tokens=20": {*REWRITER, "evaluate"},
+    "rewriter.candidates.n=2": {*REWRITER, "evaluate"},
+    "rewriter.reward.k=1": {*REWRITER, "evaluate"} - {"candidates"},
+    "rewriter.reward.scale=raw": {*REWRITER, "evaluate"} - {"candidates"},
+    "rewriter.pairs.margin=0.1": {"pairs", "train-rewriter", "rewrite", "evaluate"},
+    "rewriter.training.lr=0.1": {"train-rewriter", "rewrite", "evaluate"},
+    "rewriter.test_turns=1": {"rewrite", "evaluate"},
+    "reranker.base=packaged:all-minilm-l6-v2": AFTER_LABEL,
+    "reranker.depth=3": {"retrieve", *AFTER_RETRIEVE},
+    "reranker.train_queries=2": {"retrieve", *AFTER_RETRIEVE},
+    "reranker.test_queries=1": {"retrieve", *AFTER_RETRIEVE},
+    "reranker.utilities=[entropy-drop]": AFTER_RETRIEVE,
+    "reranker.training.epochs=1": AFTER_LABEL,
+    "evaluation.udcg_k=3": {"utility", "evaluate"},
+    "evaluation.answer_k=1": {"answer", "evaluate"},
+    "evaluation.rewriter_measures=[AP]": {"evaluate"},
+    "evaluation.reranker_measures=[AP]": {"evaluate"},
+}
+
+
+@pytest.mark.parametrize(("override", "expected"), KEYS.items(), ids=KEYS)
+def test_a_recipe_key_runs_what_reads_it_and_nothing_else(recipe, override, expected):
+    run(recipe())
+    assert run(recipe(override)) == expected
+    assert run(recipe(override)) == set()
+
+
+def leaves(prefix, value):
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from leaves(f"{prefix}.{name}" if prefix else name, inner)
+    else:
+        yield prefix
+
+
+def test_every_recipe_key_is_read_by_a_stage_that_does_the_work(recipe):
+    read = {key for name, stage in STAGES.items() if name != "evaluate" for key in stage.keys}
+    unread = {
+        key
+        for key in leaves("", recipe().model_dump(mode="json"))
+        if not any(f"{key}.".startswith(f"{one}.") for one in read)
+    }
+    assert unread == {
+        *("name", "about", "out", "rewriter.enabled", "reranker.enabled"),
+        *("evaluation.rewriter_measures", "evaluation.reranker_measures"),
+    }
+    assert set(STAGES["evaluate"].keys) == set(Recipe.model_fields)
+
+
+def append(path, text):
+    path.write_text(path.read_text() + text)
+
+
+def test_a_changed_corpus_runs_everything_that_reads_it(tiny, recipe):
+    run(recipe())
+    append(tiny / "data" / "corpus.jsonl", '{"_id": "p9", "text": "Aro lies on river number 0, they say"}\n')
+    assert run(recipe()) == ALL
+    assert run(recipe()) == set()
+
+
+def test_changed_judgements_reach_the_report(tiny, recipe):
+    run(recipe())
+    append(tiny / "data" / "qrels.tsv", "q5\tp0\t1\n")
+    assert {"data", "evaluate"} <= run(recipe())
+
+
+def test_changed_answers_reach_the_report(tiny, recipe):
+    run(recipe())
+    path = tiny / "data" / "queries.jsonl"
+    path.write_text(path.read_text().replace("river 5", "river five"))
+    assert {"data", "utility", "answer", "evaluate"} <= run(recipe())
+
+
+FILES = {
+    "reader/model.safetensors": {"reward", "pairs", "train-rewriter", "rewrite", "label", *AFTER_LABEL},
+    "reader/config.json": {"reward", "pairs", "train-rewriter", "rewrite", "label", *AFTER_LABEL},
+    "reader/chat_template.jinja": {"reward", "pairs", "train-rewriter", "rewrite", "label", *AFTER_LABEL},
+    "writer/model.safetensors": {*REWRITER, "evaluate"},
+    "encoder/model.safetensors": AFTER_LABEL,
+    "encoder/1_Pooling/config.json": AFTER_LABEL,
+    "prompt.yaml": {*REWRITER, "evaluate"} - {"candidates"},
+    "own.py": AFTER_RETRIEVE,
+}
+
+
+@pytest.mark.parametrize(("path", "expected"), FILES.items(), ids=FILES)
+def test_what_a_recipe_names_counts_by_its_content(tiny, recipe, path, expected):
+    run(recipe())
+    file = tiny / path
+    file.parent.mkdir(exist_ok=True)
+    file.write_text((file.read_text() if file.exists() else "") + "\n# changed\n")
+    assert run(recipe()) == expected
+    assert run(recipe()) == set()
+
+
+def test_another_library_version_runs_what_computes_with_it(recipe, monkeypatch):
+    run(recipe())
+    installed = stage_module.library_versions
+
+    def upgraded(packages):
+        return {name: "9" if name == "trl" else found for name, found in installed(packages).items()}
+
+    monkeypatch.setattr(stage_module, "library_versions", upgraded)
+    again = run(recipe())
+    assert {"candidates", "train-rewriter", "rewrite"} <= again
+    assert not {"data", "index", "label"} & again
+
+
+def test_damaged_outputs_of_a_real_stage_run_again(recipe):
+    run(recipe())
+    index = recipe().out / "index" / "bm25" / "ids.json"
+    index.write_text("[]")
+    assert "index" in run(recipe())
+    assert json.loads(index.read_text()) == [f"p{i}" for i in range(6)]
+
+
+def test_an_index_that_comes_out_the_same_stops_the_wave(recipe):
+    run(recipe())
+    (recipe().out / "index" / "stage.json").unlink()
+    for path in (recipe().out / "index" / "bm25").iterdir():
+        path.unlink()
+    (recipe().out / "index" / "bm25").rmdir()
+    assert run(recipe()) == {"index"}

@@ -1,0 +1,137 @@
+"""Running a part, running twice at once, and folders inside each other."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from utilitune.errors import ConfigError, DataError
+from utilitune.recipe import run_recipe
+from utilitune.recipe.runner import held
+from utilitune.recipe.workspace import Workspace
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("UTILITUNE_CACHE", str(tmp_path / "cache"))
+
+
+FIRST = ["data", "index", "retrieve"]
+
+
+def test_only_runs_what_is_named_on_inputs_that_are_up_to_date(recipe):
+    assert run_recipe(recipe(), only=FIRST) == dict.fromkeys(FIRST, "ran")
+    assert run_recipe(recipe(), only=["retrieve"]) == {"retrieve": "unchanged"}
+    assert run_recipe(recipe("reranker.depth=3"), only=["retrieve"]) == {"retrieve": "ran"}
+
+
+@pytest.mark.parametrize(
+    ("override", "stage"), [("retrievers.bm25.k1=5", "index"), ("split.by=conversation", "data"), ("seed=14", "data")]
+)
+def test_only_refuses_inputs_of_other_settings(recipe, override, stage):
+    run_recipe(recipe(), only=FIRST)
+    with pytest.raises(ConfigError, match=f"stage '{stage}' .* --only {stage}"):
+        run_recipe(recipe(override), only=["retrieve"])
+
+
+def test_only_refuses_inputs_of_other_data_and_damaged_ones(tiny, recipe):
+    run_recipe(recipe(), only=FIRST)
+    ids = recipe().out / "index" / "bm25" / "ids.json"
+    whole = ids.read_text()
+    ids.write_text("[]")
+    with pytest.raises(ConfigError, match="stage 'index'"):
+        run_recipe(recipe(), only=["retrieve"])
+    ids.write_text(whole)
+    assert run_recipe(recipe(), only=["retrieve"]) == {"retrieve": "unchanged"}
+    corpus = tiny / "data" / "corpus.jsonl"
+    corpus.write_text(corpus.read_text().replace("Aro", "Aroo"))
+    with pytest.raises(ConfigError, match="stage 'data'"):
+        run_recipe(recipe(), only=["retrieve"])
+
+
+def test_only_before_anything_ran_names_the_first_stage(recipe):
+    with pytest.raises(ConfigError, match="stage 'data'"):
+        run_recipe(recipe(), only=["retrieve"])
+    with pytest.raises(ConfigError, match=r"unknown stage.*retrive.*retrieve"):
+        run_recipe(recipe(), only=["retrive"])
+
+
+def test_data_in_the_folder_of_a_stage_is_refused_and_stays(tiny, recipe):
+    (tiny / "out").mkdir()
+    (tiny / "data").rename(tiny / "out" / "data")
+    with pytest.raises(ConfigError, match="which stage 'data' empties"):
+        run_recipe(recipe(f"data={tiny}/out/data"))
+    assert (tiny / "out" / "data" / "corpus.jsonl").exists()
+
+
+@pytest.mark.parametrize("out", ["data", "data/out"])
+def test_an_output_folder_inside_the_data_is_refused(tiny, recipe, out):
+    before = sorted((tiny / "data").rglob("*"))
+    with pytest.raises(ConfigError, match="lies inside data"):
+        run_recipe(recipe(f"out={tiny}/{out}"))
+    assert sorted((tiny / "data").rglob("*")) == before
+
+
+def test_another_run_of_the_same_folder_is_refused_by_name(recipe):
+    out = recipe().out
+    code = f"from pathlib import Path; from utilitune.recipe.runner import held\nwith held(Path({str(out)!r})): pass"
+    with held(out):
+        other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert other.returncode != 0
+    assert f"in use by another run (process {os.getpid()} on " in other.stderr
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_an_index_of_another_corpus_is_refused(tiny, recipe):
+    run_recipe(recipe(), only=FIRST)
+    corpus = tiny / "data" / "corpus.jsonl"
+    corpus.write_text(corpus.read_text().replace("Aro", "Aroo"))
+    with pytest.raises(DataError, match="index of another corpus"):
+        _ = Workspace(recipe()).retrievers
+
+
+def test_bad_lines_stop_the_run_or_are_counted(tiny, recipe):
+    corpus = tiny / "data" / "corpus.jsonl"
+    corpus.write_text(corpus.read_text() + "{broken\n")
+    with pytest.raises(DataError, match=r"corpus.jsonl:7"):
+        run_recipe(recipe(), only=["data"])
+    assert run_recipe(recipe("on_bad_line=skip"), only=["data"]) == {"data": "ran"}
+    record = json.loads((recipe().out / "data" / "stage.json").read_text())
+    assert record["counts"]["bad line: skipped"] == 1
+    assert record["counts"]["passages"] == 6
+
+
+def test_the_record_says_what_made_the_outputs(recipe):
+    run_recipe(recipe(), only=FIRST)
+    data, index = (json.loads((recipe().out / name / "stage.json").read_text())["inputs"] for name in ("data", "index"))
+    assert set(data["files"]) == {"corpus.jsonl", "queries.jsonl", "qrels.tsv"}
+    assert set(index["upstream"]) == {"data"}
+    assert index["libraries"]["bm25s"]
+    assert index["settings"]["retrievers"]["bm25"]["k1"] == 0.9
+
+
+@pytest.mark.parametrize(
+    ("gone", "left_out"),
+    [
+        ("test", {"rewrite", "rerank", "utility", "answer"}),
+        (
+            "train",
+            {
+                *("candidates", "reward", "pairs", "train-rewriter", "rewrite"),
+                *("retrieve", "label", "train-reranker", "rerank", "utility", "answer"),
+            },
+        ),
+    ],
+)
+def test_an_empty_part_leaves_out_what_reads_it(tiny, recipe, gone, left_out):
+    from utilitune.recipe.stages import STAGES
+
+    queries = tiny / "data" / "queries.jsonl"
+    kept = [line for line in queries.read_text().splitlines() if f'"split": "{gone}"' not in line]
+    queries.write_text("\n".join(kept) + "\n")
+    (tiny / "data" / "qrels.tsv").unlink()
+    run_recipe(recipe(), only=["data"])
+    workspace = Workspace(recipe())
+    assert {name for name, stage in STAGES.items() if stage.left_out(workspace)} == left_out
