@@ -43,7 +43,9 @@ def items(questions):
     corpus = dataset.passages()
     ids = {query.id: [passage for passage, _ in run[query.id]] for query in dataset.queries}
     return [
-        (query, tuple(corpus[each] for each in ids[query.id][:size])) for query in dataset.queries[:2] for size in (1, 2)
+        (query, tuple(corpus[each] for each in ids[query.id][:size]))
+        for query in dataset.queries[:2]
+        for size in (1, 2)
     ]
 
 
