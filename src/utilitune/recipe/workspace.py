@@ -28,11 +28,15 @@ class Workspace:
         models: Identities of the models that the stage at work has used, by what they are to it.
     """
 
+    recipe: Recipe
+    out: Path
+    models: dict[str, dict[str, object]]
+
     def __init__(self, recipe: Recipe) -> None:
         """Bind to ``recipe.out``; nothing is read or made yet."""
         self.recipe = recipe
         self.out = recipe.out
-        self.models: dict[str, dict[str, object]] = {}
+        self.models = {}
 
     def folder(self, stage: str) -> Path:
         """Return the folder of a stage."""
@@ -105,6 +109,9 @@ class Workspace:
     @cached_property
     def retrievers(self) -> dict[str, Retriever]:
         """The retrievers, from their index folders.
+
+        Returns:
+            ``{name: retriever}``.
 
         Raises:
             DataError: If an index was built from another corpus.

@@ -1,0 +1,164 @@
+"""The report of the real evaluate stage, over real data, index and retrieve stages and handmade other outputs."""
+
+import json
+
+import pytest
+
+from utilitune.recipe import run_recipe
+from utilitune.recipe.stage import run_stage
+from utilitune.recipe.stages import STAGES
+from utilitune.recipe.stages.evaluate import query_forms
+from utilitune.recipe.workspace import Workspace
+from utilitune.records import Answer, Labels, Run, UtilityLabel, read_run, write_answers, write_labels, write_run
+
+MEASURED = ("rewrite", "train-reranker", "rerank", "utility", "answer")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("UTILITUNE_CACHE", str(tmp_path / "cache"))
+
+
+def finish(out, training=None):
+    """Leave behind what the stages with models do: rewrites, a reversed ranking, utilities, right answers."""
+    before = read_run(out / "retrieve" / "bm25.test.trec")
+    after = Run({query: [(p, -score) for p, score in reversed(hits)] for query, hits in before.items()})
+    for stage in MEASURED:
+        (out / stage).mkdir()
+        record = {
+            "stage": stage,
+            "status": "done",
+            "outputs": stage,
+            "counts": {"cut": 2},
+            "models": {"generator": stage},
+        }
+        (out / stage / "stage.json").write_text(json.dumps(record))
+    for name in ("untuned", "tuned"):
+        rows = [{"query_id": f"c{i}_2", "text": f"river of {'Eke' if i == 4 else 'Fim'}"} for i in (4, 5)]
+        (out / "rewrite" / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    kept = {"kept_epoch": 2, "warnings": [], "config": {"epochs": 3}}
+    (out / "train-reranker" / "training.json").write_text(json.dumps(training or kept))
+    write_run(out / "rerank" / "bm25.trec", after)
+    labels = [UtilityLabel(q, (p,), 0.5, "ok", "abstention@x", {}) for q, hits in before.items() for p, _ in hits]
+    write_labels(out / "utility" / "labels.jsonl", Labels(labels, {"warnings": {"x": "never abstains"}}))
+    for moment in ("before", "after"):
+        write_answers(
+            out / "answer" / f"bm25.{moment}.jsonl", [Answer(f"q{i}", (), f"river {i}", False, -1.0) for i in (4, 5)]
+        )
+
+
+def report(recipe, **options):
+    """Run what can run, finish the rest by hand, evaluate; return report.json and the text table."""
+    run_recipe(recipe, only=["data", "index", "retrieve"])
+    finish(recipe.out, **options)
+    assert run_stage(STAGES["evaluate"], Workspace(recipe)) == "ran"
+    folder = recipe.out / "evaluate"
+    return json.loads((folder / "report.json").read_text()), (folder / "table.txt").read_text()
+
+
+def edit(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_both_tables_are_measured(recipe):
+    found, text = report(recipe())
+    rewriter, reranker = found["tables"]
+    rows = {row["name"]: row["cells"] for row in rewriter["rows"]}
+    assert rows["tuned rewriter"]["MRR@10"]["mean"] == 1.0
+    assert rows["first question + question"]["MRR@10"]["mean"] == 1.0
+    assert rows["raw question"]["MRR@10"]["mean"] < 1.0
+    assert "human rewrite" not in rows
+    assert rewriter["notes"] == ["No row for human rewrites: 0 of 2 turns have one."]
+    rows = {row["name"]: row["cells"] for row in reranker["rows"]}
+    assert rows["first stage"]["MRR@10"]["mean"] == 1.0
+    assert rows["tuned reranker"]["MRR@10"]["mean"] == 0.25
+    assert rows["oracle order of the first stage"]["MRR@10"]["mean"] == 1.0
+    assert rows["oracle order of the first stage"]["UDCG@5"] is None
+    assert rows["tuned reranker"]["contains"]["mean"] == 1.0
+    assert "Reranker: epoch 2 of 3 was kept." in reranker["notes"]
+    assert "never abstains" in reranker["notes"]
+    assert "tuned reranker" in text
+
+
+def test_a_row_of_human_rewrites_needs_one_for_every_turn_and_says_so(tiny, recipe):
+    queries = tiny / "data" / "queries.jsonl"
+    edit(queries, '"_id": "c4_2",', '"_id": "c4_2", "rewrite": "On which river lies Eke?",')
+    found, _ = report(recipe())
+    assert "No row for human rewrites: 1 of 2 turns have one." in found["tables"][0]["notes"]
+    turns = Workspace(recipe()).queries("test_turns")
+    assert "human rewrite" in query_forms(Workspace(recipe()), [turn for turn in turns if turn.rewrite])
+
+
+def test_an_untrained_reranker_is_called_that(recipe):
+    training = {"kept_epoch": 0, "warnings": ["training made it worse"], "config": {"epochs": 3}}
+    found, text = report(recipe(), training=training)
+    notes = found["tables"][1]["notes"]
+    assert "Reranker: the untrained model (no epoch was better) was kept." in notes
+    assert "Reranker training: training made it worse" in notes
+    assert "untrained model" in text
+
+
+def test_without_judgements_answers_alone_are_measured(tiny, recipe):
+    (tiny / "data" / "qrels.tsv").unlink()
+    found, _ = report(recipe())
+    (table,) = found["tables"]
+    assert table["columns"] == ["contains", "EM", "F1"]
+    assert [row["name"] for row in table["rows"]] == ["first stage", "tuned reranker"]
+    assert table["rows"][0]["cells"]["contains"]["mean"] == 1.0
+    assert "None of the 2 test questions is judged, so retrieval is not measured." in table["notes"]
+    assert found["notes"] == ["Rewriter: none of the 2 test turns is judged, so it is not measured."]
+
+
+@pytest.mark.parametrize(("prefix", "left"), [("q", "Rewriter"), ("c", "Reranker")])
+def test_a_table_without_judged_test_queries_does_not_stop_the_other(tiny, recipe, prefix, left):
+    qrels = tiny / "data" / "qrels.tsv"
+    lines = qrels.read_text().splitlines()
+    test = tuple(f"{'c' if prefix == 'q' else 'q'}{i}" for i in (4, 5))
+    qrels.write_text("\n".join(line for line in lines if not line.startswith(test)) + "\n")
+    found, _ = report(recipe())
+    assert left in " ".join([*found["notes"], *(note for table in found["tables"] for note in table["notes"])])
+    judged = [table for table in found["tables"] if "MRR@10" in table["columns"]]
+    assert len(judged) == 1
+    assert left not in judged[0]["title"]
+
+
+def test_nothing_to_measure_is_a_report_that_says_so(tiny, recipe):
+    (tiny / "data" / "qrels.tsv").unlink()
+    queries = tiny / "data" / "queries.jsonl"
+    rows = [json.loads(line) for line in queries.read_text().splitlines()]
+    queries.write_text("".join(json.dumps({**row, "answers": []}) + "\n" for row in rows))
+    found, text = report(recipe())
+    assert found["tables"] == []
+    assert len(found["notes"]) == 2
+    assert "none of the 2 test questions is judged or has answers" in text
+
+
+def test_the_report_says_what_made_it(recipe):
+    found, _ = report(recipe())
+    stages = found["manifest"]["stages"]
+    assert set(stages["data"]["files"]) == {"corpus.jsonl", "queries.jsonl", "qrels.tsv"}
+    assert stages["retrieve"]["upstream"]
+    assert stages["utility"]["models"] == {"generator": "utility"}
+    assert found["counts"]["answer"] == {"cut": 2}
+    identities = json.loads((recipe().out / "evaluate" / "stage.json").read_text())["inputs"]["identities"]
+    assert len(identities["generator"]["sha256"]) == 64
+
+
+def test_utilities_are_asked_for_what_udcg_will_read(recipe, monkeypatch):
+    """Equal scores: UDCG reads the higher id first, whatever the order of the file."""
+    asked = {}
+
+    def spy(out, dataset, run, *rest, **options):
+        asked.update(run)
+        return Labels([], {"counts": {}})
+
+    made = recipe("evaluation.udcg_k=1")
+    run_recipe(made, only=["data", "index", "retrieve"])
+    for path in (made.out / "retrieve" / "bm25.test.trec", made.out / "rerank" / "bm25.trec"):
+        write_run(path, Run({"q4": [("p0", 1.0), ("p5", 1.0), ("p4", 1.0)]}))
+    monkeypatch.setattr("utilitune.scoring.label_file", spy)
+    monkeypatch.setattr(Workspace, "generator", None)
+    STAGES["utility"].action(Workspace(made))
+    assert asked == {"q4": [("p5", 1.0)]}
