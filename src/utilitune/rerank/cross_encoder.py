@@ -85,7 +85,10 @@ def open_cross_encoder(folder: str, *, device: str = "auto") -> Any:
     try:
         with quiet_loading():
             model = CrossEncoder(
-                path, local_files_only=local, device=_device(device), model_kwargs={"dtype": torch.float32, "use_safetensors": True}
+                path,
+                local_files_only=local,
+                device=_device(device),
+                model_kwargs={"dtype": torch.float32, "use_safetensors": True},
             )
     except OSError as error:
         raise DataError(f"no reranker in {folder!r}, neither as a folder nor on the Hub: {error}") from error
