@@ -28,6 +28,7 @@ def _sample(workspace: Workspace) -> Mapping[str, Any]:
         top_p=section.candidates.top_p,
         max_new_tokens=section.max_new_tokens,
         seed=workspace.recipe.seed,
+        store=workspace.store,
     )
     write_candidates(workspace.folder("candidates") / "candidates.jsonl", candidates)
     return {"turns": len(turns), "candidates": len(candidates), **candidates.counts}
