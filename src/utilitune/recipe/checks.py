@@ -32,28 +32,19 @@ def problems(recipe: Recipe) -> list[str]:
     return found
 
 
-def _used(recipe: Recipe, key: str) -> bool:
-    """Return whether the section of a key is enabled."""
-    return not (
-        (key.startswith("rewriter.") and not recipe.rewriter.enabled)
-        or (key.startswith("reranker.") and not recipe.reranker.enabled)
-    )
-
-
 def _models(recipe: Recipe) -> Iterator[str]:
     for key, spec in named_models(recipe).items():
-        if _used(recipe, key):
-            try:
-                model_identity(spec)
-            except ConfigError as error:
-                yield f"{key}: {error}"
+        try:
+            model_identity(spec)
+        except ConfigError as error:
+            yield f"{key}: {error}"
 
 
 def _utilities(recipe: Recipe) -> Iterator[str]:
     from utilitune.scoring import make_utility
 
     for key, specs in named_utilities(recipe).items():
-        for spec in specs if _used(recipe, key) else ():
+        for spec in specs:
             where = user_module(spec)
             if where is None:
                 try:

@@ -36,25 +36,24 @@ LIBRARIES: Mapping[str, tuple[str, ...]] = {
 
 
 def named_models(recipe: Recipe) -> dict[str, str]:
-    """Return ``{recipe key: model spec}`` of every model that the recipe names."""
-    return {
-        "generator": recipe.generator,
-        "rewriter.base": recipe.rewriter.base,
-        "reranker.base": recipe.reranker.base,
-        **{
-            f"retrievers.{name}.encoder": config.encoder
-            for name, config in recipe.retrievers.items()
-            if config.kind == "dense"
-        },
-    }
+    """Return ``{recipe key: model spec}`` of every model that the enabled sections name."""
+    found = {"generator": recipe.generator}
+    if recipe.rewriter.enabled:
+        found["rewriter.base"] = recipe.rewriter.base
+    if recipe.reranker.enabled:
+        found["reranker.base"] = recipe.reranker.base
+    encoders = {name: config.encoder for name, config in recipe.retrievers.items() if config.kind == "dense"}
+    return {**found, **{f"retrievers.{name}.encoder": encoder for name, encoder in encoders.items()}}
 
 
 def named_utilities(recipe: Recipe) -> dict[str, list[str]]:
-    """Return ``{recipe key: utility specs}`` of every list of utilities in the recipe."""
-    return {
-        "rewriter.reward.utilities": recipe.rewriter.reward.utilities,
-        "reranker.utilities": recipe.reranker.utilities,
-    }
+    """Return ``{recipe key: utility specs}`` of every list of utilities in the enabled sections."""
+    found = {}
+    if recipe.rewriter.enabled:
+        found["rewriter.reward.utilities"] = recipe.rewriter.reward.utilities
+    if recipe.reranker.enabled:
+        found["reranker.utilities"] = recipe.reranker.utilities
+    return found
 
 
 def identities(recipe: Recipe, keys: Iterable[str]) -> dict[str, Any]:

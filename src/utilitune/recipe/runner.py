@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 
 from utilitune.errors import ConfigError, DataError
 from utilitune.progress import say
+from utilitune.recipe.identities import identities
 from utilitune.recipe.schema import SAMPLE, Recipe
 from utilitune.recipe.stage import Outcome, require_current, run_stage
 from utilitune.recipe.stages import STAGES
@@ -43,6 +44,8 @@ def run_recipe(recipe: Recipe, *, only: Sequence[str] = ()) -> dict[str, Outcome
     if unknown:
         raise ConfigError(f"unknown stage(s) {', '.join(unknown)}; the stages are: {', '.join(STAGES)}")
     check_places(recipe)
+    # All that the recipe names is looked up before the first stage, a user's own utilities included.
+    identities(recipe, Recipe.model_fields)
     start = time.monotonic()
     workspace = Workspace(recipe)
     outcomes: dict[str, Outcome] = {}

@@ -135,3 +135,22 @@ def test_an_empty_part_leaves_out_what_reads_it(tiny, recipe, gone, left_out):
     run_recipe(recipe(), only=["data"])
     workspace = Workspace(recipe())
     assert {name for name, stage in STAGES.items() if stage.left_out(workspace)} == left_out
+
+
+def test_what_a_section_that_is_off_names_is_not_looked_for(recipe):
+    off = recipe("rewriter={enabled: false, base: ./nowhere}", "reranker={enabled: false, utilities: [nonsense]}")
+    outcomes = run_recipe(off)
+    assert {name for name, outcome in outcomes.items() if outcome == "ran"} == {"data", "index", "evaluate"}
+    notes = json.loads((off.out / "evaluate" / "report.json").read_text())["notes"]
+    assert notes == [
+        "Stage 'rewrite' was left out: rewriter.enabled is false.",
+        "Stage 'rerank' was left out: reranker.enabled is false.",
+    ]
+
+
+def test_a_wrong_utility_of_the_user_stops_the_run_before_the_first_stage(tiny, recipe):
+    named = recipe(f"reranker.utilities=['{tiny}/own.py:Missing']")
+    assert not (tiny / "imported").exists()
+    with pytest.raises(ConfigError, match="no class 'Missing'"):
+        run_recipe(named)
+    assert not (named.out / "data").exists()

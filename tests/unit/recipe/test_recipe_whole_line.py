@@ -1,0 +1,79 @@
+"""Every stage of a recipe, for real, on random models that are too small to learn anything."""
+
+import json
+import logging
+import os
+
+import pytest
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from utilitune.recipe import run_recipe
+from utilitune.recipe.stages import STAGES
+
+CHAT = (
+    "{% for m in messages %}<s>{{ m['role'] }}\n{{ m['content'] }}</s>{% endfor %}"
+    "{% if add_generation_prompt %}<s>assistant\n{% endif %}"
+)
+
+
+def write_models(root):
+    """A byte-level Llama with a chat template as reader and writer, a BERT as encoder."""
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+    from transformers import BertConfig, BertModel, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    torch.manual_seed(0)
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {token: number for number, token in enumerate(["<pad>", "<s>", "</s>", *letters])}
+    raw = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    raw.pre_tokenizer, raw.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    names = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>"}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=raw, **names)
+    tokenizer.chat_template = CHAT
+    ids = {"vocab_size": len(vocabulary), "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+    small = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = LlamaConfig(**ids, **small, max_position_embeddings=2048, initializer_range=0.3)
+    for name in ("reader", "writer"):
+        LlamaForCausalLM(config).save_pretrained(root / name)
+        tokenizer.save_pretrained(root / name)
+    raw.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> $B:1 </s>:1", special_tokens=[("<s>", 1), ("</s>", 2)]
+    )
+    names |= {"cls_token": "<s>", "sep_token": "</s>"}
+    config = BertConfig(vocab_size=len(vocabulary), pad_token_id=0, **small, max_position_embeddings=128)
+    BertModel(config).save_pretrained(root / "encoder")
+    PreTrainedTokenizerFast(tokenizer_object=raw, **names).save_pretrained(root / "encoder")
+
+
+@pytest.fixture
+def whole(tiny, recipe, monkeypatch):
+    monkeypatch.setenv("UTILITUNE_CACHE", str(tiny / "cache"))
+    logging.getLogger("bm25s").setLevel(logging.WARNING)
+    write_models(tiny)
+    return recipe(
+        "reranker.utilities=[entropy-drop]",
+        "rewriter.reward.utilities=[entropy-drop]",
+        "rewriter.candidates.n=2",
+        "rewriter.max_new_tokens=8",
+        "rewriter.pairs={keep: 1.0, max_length: 1024}",
+        "rewriter.training.epochs=1",
+        "reranker.training={epochs: 1, max_length: 64}",
+        "evaluation={udcg_k: 2, answer_k: 1}",
+    )
+
+
+def test_every_stage_runs_once_and_the_report_says_with_what(whole):
+    assert run_recipe(whole) == dict.fromkeys(STAGES, "ran")
+    assert run_recipe(whole) == dict.fromkeys(STAGES, "unchanged")
+    report = json.loads((whole.out / "evaluate" / "report.json").read_text())
+    assert [len(table["rows"]) for table in report["tables"]] == [4, 3]
+    stages = report["manifest"]["stages"]
+    reader = stages["label"]["models"]["generator"]
+    assert len(reader["revision"]) == 64
+    assert stages["answer"]["models"]["generator"] == stages["utility"]["models"]["generator"] == reader
+    assert set(stages["rewrite"]["models"]) == {"rewriter.base", "tuned rewriter"}
+    assert stages["rewrite"]["models"]["tuned rewriter"]["adapter"]
+    assert not stages["retrieve"].get("models")
+    card = json.loads((whole.out / "train-rewriter" / "rewriter.json").read_text())
+    assert card["max_new_tokens"] == 8
