@@ -20,6 +20,8 @@ MAX_HELD_LOGITS = 1 << 28
 # A shared opening is run once when that saves more than the extra call costs.
 LEAST_SHARED = 16
 LEAST_ROWS = 3
+# Finished answers are dropped from a batch once no more than this share of it goes on.
+MOST_ALIVE = 0.75
 
 
 @dataclass(frozen=True)
@@ -231,10 +233,10 @@ class Engine:
         return features[real], padded[real]
 
     def _decode(self, prefilled: _Prefilled, started: list[tuple[int, _Row]]) -> None:
-        """Write answers as a batch; finished rows leave it."""
+        """Write answers as a batch; finished rows leave it, several at a time since leaving copies the cache."""
         device = self._model.device
         index = torch.tensor([row for row, _ in started], device=device)
-        rows = [row for _, row in started]
+        rows: list[_Row | None] = [row for _, row in started]
         features, mask = prefilled.features[index], prefilled.mask[index]
         cache = prefilled.rows(index)
         while True:
@@ -244,6 +246,8 @@ class Engine:
             alive = []
             numbers = zip(rows, tokens.tolist(), logprobs.tolist(), entropies.tolist(), strict=True)
             for place, (row, token, logprob, entropy) in enumerate(numbers):
+                if row is None:
+                    continue
                 row.ids.append(token)
                 row.logprobs.append(logprob)
                 row.entropies.append(entropy)
@@ -254,9 +258,10 @@ class Engine:
                     row.work.decoded[row.order] = Numbers(
                         tuple(row.ids), tuple(row.logprobs), tuple(row.entropies), ended_by
                     )
+                    rows[place] = None
             if not alive:
                 return
-            if len(alive) < len(rows):
+            if len(alive) <= MOST_ALIVE * len(rows):
                 keep = torch.tensor(alive, device=device)
                 rows = [rows[place] for place in alive]
                 mask, tokens, cache = mask[keep], tokens[keep], select_rows(cache, keep)
@@ -323,11 +328,13 @@ def _start(work: Work, order: DecodeOrder) -> _Row:
     return _Row(work, order, None if sampler is None else sampler.uniforms(work.ids, order.max_new_tokens))
 
 
-def _choose(logits: Tensor, rows: Sequence[_Row]) -> Tensor:
-    """Choose the next token of each row."""
+def _choose(logits: Tensor, rows: Sequence[_Row | None]) -> Tensor:
+    """Choose the next token of each row; any token for a finished one."""
     tokens = logits.argmax(dim=-1)
     places, uniforms, temperatures, masses = [], [], [], []
     for place, row in enumerate(rows):
+        if row is None:
+            continue
         sampler = row.order.sampler
         if sampler is not None and row.uniforms is not None:
             places.append(place)
