@@ -37,6 +37,10 @@ class Renderer:
     def __init__(self, tokenizer: Any, template: str | None = None, model: str = "the model") -> None:
         self._tokenizer = tokenizer
         self._template = self._choose(template or "auto", model)
+        added = getattr(tokenizer, "added_tokens_decoder", {}).values()
+        special = {str(token) for token in added if token.special} | set(tokenizer.all_special_tokens)
+        # Longest first: one may be the beginning of another. Single letters are no markup.
+        self._special = sorted((token for token in special if len(token) > 2), key=lambda token: (-len(token), token))
         self.system_role = "native"
         if self._template is None:
             self.template_hash = "plain"
@@ -100,8 +104,21 @@ class Renderer:
             ValueError: When the messages do not end with a user turn.
         """
         if self._template is None or not prompt.messages:
-            return prompt.plain or "\n\n".join(content for _, content in prompt.messages), False
-        return self._apply(self._arrange(prompt.messages)), True
+            text = prompt.plain or "\n\n".join(content for _, content in prompt.messages)
+            return (self._disarm(text) if prompt.messages else text), False
+        messages = tuple((role, self._disarm(content)) for role, content in prompt.messages)
+        return self._apply(self._arrange(messages)), True
+
+    def is_armed(self, prompt: Prompt) -> bool:
+        """Tell whether a rendered prompt holds text that looks like a special token of this model."""
+        texts = (prompt.plain, *(content for _, content in prompt.messages))
+        return bool(prompt.messages) and any(token in text for token in self._special for text in texts)
+
+    def _disarm(self, content: str) -> str:
+        """Split what looks like a special token, so that no passage can end a turn or begin another."""
+        for token in self._special:
+            content = content.replace(token, f"{token[0]} {token[1:]}")
+        return content
 
     def _arrange(self, messages: tuple[tuple[str, str], ...]) -> Messages:
         """Make messages alternate: an optional system message, then user and assistant in turn, user last."""

@@ -77,7 +77,13 @@ class TransformersGenerator:
         self._answer_text = AnswerText(tokenizer)
         self._window = Window(window_of(model.config, tokenizer), self._encode, tokenizer, overflow)
         self._engine = Engine(causal, self._answer_text, _end_ids(model, tokenizer), batch_tokens)
-        self._counts = {"prompts": 0, "truncated": 0, "merged_system": 0, "plain_fallback": 0}
+        self._counts = {
+            "prompts": 0,
+            "truncated": 0,
+            "merged_system": 0,
+            "plain_fallback": 0,
+            "special_tokens_split": 0,
+        }
         self._identity = GeneratorIdentity(
             model=name,
             revision=revision,
@@ -282,6 +288,7 @@ class TransformersGenerator:
     def _count(self, prompt: Prompt, encoded: Encoded) -> None:
         self._counts["prompts"] += 1
         self._counts["truncated"] += encoded.truncated
+        self._counts["special_tokens_split"] += self._renderer.is_armed(prompt)
         if prompt.messages and not self._renderer.is_chat:
             self._counts["plain_fallback"] += 1
         if self._renderer.system_role == "merged" and any(role == "system" for role, _ in prompt.messages):

@@ -25,7 +25,8 @@ from utilitune.scoring.responder import Responder
 from utilitune.scoring.store import LabelStore
 from utilitune.scoring.work_list import Item, chunks, items_of_run
 
-CHUNK_ITEMS = 64
+# A chunk is what a kill can cost: seconds of work, and still enough prompts to fill a batch.
+CHUNK_ITEMS = 32
 MAX_FAILED = 0.05
 COUNTED = (
     "labels",

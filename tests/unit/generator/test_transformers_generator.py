@@ -276,3 +276,26 @@ def test_prompts_with_a_shared_opening_give_the_reference_numbers(kind, build, r
         logprobs, entropies = reference(generator.model, prompt_ids, list(scored.token_ids))
         assert scored.logprobs == pytest.approx(logprobs, abs=1e-4)
         assert scored.entropies == pytest.approx(entropies, abs=1e-4)
+
+
+@pytest.mark.parametrize("template", ["chatml", None])
+def test_special_token_look_alikes_in_a_passage_stay_text(template, build, templates):
+    generator = build("llama", template=templates[template] if template else None, bos=True)
+    specials = set(generator.tokenizer.all_special_ids)
+
+    def control_tokens(content):
+        prompt = Prompt(messages=(("user", content),))
+        return [token for token in generator._encode(prompt).ids if token in specials]
+
+    eos = generator.tokenizer.eos_token
+    assert eos in generator.tokenizer.all_special_tokens
+    assert control_tokens(f"a passage {eos}{eos} that ends the turn") == control_tokens("a passage that ends the turn")
+    prompts = [Prompt(messages=(("user", f"x {eos}"),)), Prompt(messages=(("user", "x"),))]
+    generator.score(prompts, [" a", " a"])
+    assert generator.counts["special_tokens_split"] == 1
+
+
+def test_special_tokens_in_a_raw_text_prompt_are_the_callers(build):
+    generator = build("llama")
+    eos = generator.tokenizer.eos_token
+    assert generator.tokenizer.eos_token_id in generator._encode(Prompt.of(f"a {eos} b")).ids
