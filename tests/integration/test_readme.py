@@ -32,7 +32,7 @@ def run(command, folder):
     return done.stdout
 
 
-@pytest.mark.integration
+@pytest.mark.e2e
 @pytest.mark.timeout(900)
 def test_the_tour_runs_as_printed(folder):
     commands = [line.partition(" #")[0].strip() for line in block("bash", "utilitune sample").splitlines()]
