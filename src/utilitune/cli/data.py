@@ -35,8 +35,8 @@ class Part(StrEnum):
 def open_data(folder: Path, on_bad_line: BadLine = BadLine.error, part: Part = Part.all) -> Dataset:
     """Read a BEIR folder and keep one part of its queries, with their judgements.
 
-    Where every query says ``split: train`` or ``split: test`` that counts; else whole conversations are told apart
-    by a hash of their id, 30 % for testing, the same ones in every verb.
+    Where every query has a field ``split`` that counts, and other values than ``train`` and ``test`` are in neither
+    part; else whole conversations are told apart by a hash of their id, 30 % for testing, the same ones in every verb.
 
     Args:
         folder: BEIR folder.
@@ -49,17 +49,14 @@ def open_data(folder: Path, on_bad_line: BadLine = BadLine.error, part: Part = P
     Raises:
         DataError: If anything is wrong with the data, or the part is empty.
     """
-    from utilitune.records import load_dataset, split_queries
+    from utilitune.records import load_dataset, split_by_field, split_queries
 
     dataset = load_dataset(folder, on_bad_line="skip" if on_bad_line is BadLine.skip else "error")
     if part is Part.all:
         return dataset
-    said = [query.metadata.get("split") for query in dataset.queries]
-    if all(name in ("train", "test") for name in said):
-        kept = [query for query, name in zip(dataset.queries, said, strict=True) if name == part.value]
-    else:
-        train, test = split_queries(dataset.queries, test=TEST_SHARE, seed=SEED)
-        kept = train if part is Part.train else test
+    queries = dataset.queries
+    train, test = split_by_field(queries) or split_queries(queries, test=TEST_SHARE, seed=SEED)
+    kept = train if part is Part.train else test
     if not kept:
         raise DataError(f"{folder}: --split {part.value}: no query is in this part of {len(dataset.queries)} queries")
     return dataset.subset(kept)

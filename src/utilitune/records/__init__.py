@@ -18,7 +18,7 @@ from utilitune.records.report import Report
 from utilitune.records.rows import read_rows, write_rows
 from utilitune.records.run import Qrels, Run
 from utilitune.records.share import check_share
-from utilitune.records.split import split_queries
+from utilitune.records.split import split_by_field, split_queries
 from utilitune.records.trec import read_run, write_run
 from utilitune.records.validation import validate_folder
 
@@ -48,6 +48,7 @@ __all__ = [
     "read_qrels",
     "read_rows",
     "read_run",
+    "split_by_field",
     "split_queries",
     "validate_folder",
     "write_answers",

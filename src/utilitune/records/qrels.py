@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,12 @@ from utilitune.records.rows import scan_rows, write_rows
 from utilitune.records.run import Qrels
 
 HEADER = ("query-id", "corpus-id", "score")
+KNOWN_HEADERS = (
+    {"queryid", "qid", "query", "topicid", "topic"},
+    {"corpusid", "docid", "docno", "did", "pid", "documentid", "document", "doc", "passageid", "passage"},
+    {"score", "relevance", "rel", "grade", "label", "judgment", "judgement"},
+)
+"""Names of each column in a header, without case, ``-``, ``_`` and spaces."""
 Judgement = tuple[int, str, str, float]
 
 
@@ -24,8 +31,8 @@ def read_qrels(path: Path | str) -> Qrels:
     """Read judgements; grades stay floats, ids stay strings.
 
     Args:
-        path: BEIR ``query-id corpus-id score`` (header optional), TREC ``query 0 passage grade``, plain or
-            gzipped; or Parquet with BEIR's columns.
+        path: BEIR ``query-id corpus-id score`` (header optional, by a known name), TREC ``query 0 passage grade``,
+            plain or gzipped; or Parquet with BEIR's columns.
 
     Returns:
         Grades by query and passage.
@@ -73,8 +80,7 @@ def _scan_columns(path: Path, findings: Findings) -> Iterator[Judgement]:
             continue
         try:
             columns = split_columns(raw, (3, 4))
-            # BEIR's header, under whatever names: the first line, when its last column is not a number.
-            header = not started and len(columns) == 3 and not _is_number(columns[2])
+            header = not started and _is_header(columns)
             started = True
             if not header:
                 yield (
@@ -84,7 +90,7 @@ def _scan_columns(path: Path, findings: Findings) -> Iterator[Judgement]:
                     _grade(columns[-1]),
                 )
         except RowError as error:
-            message = f"{error} (query-id corpus-id score, or TREC: query 0 passage grade)"
+            message = f"{error} (query-id corpus-id score, as a header too; or TREC: query 0 passage grade)"
             findings.error(Problem("bad line", place(path, line), message))
 
 
@@ -102,12 +108,9 @@ def _scan_table(path: Path, findings: Findings) -> Iterator[Judgement]:
             findings.error(Problem("bad line", place(path, line), str(error)))
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def _is_header(columns: list[str]) -> bool:
+    names = [re.sub(r"[-_\s]", "", column).lower() for column in columns]
+    return len(names) == 3 and all(name in known for name, known in zip(names, KNOWN_HEADERS, strict=True))
 
 
 def _grade(text: str) -> float:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Sequence
 
-from utilitune.progress import warn
+from utilitune.errors import DataError
+from utilitune.progress import say, warn
 from utilitune.records.query import Query
 
 
@@ -40,6 +42,38 @@ def split_queries(queries: Sequence[Query], *, test: float = 0.3, seed: int = 13
             f"ids up to the last '_' name the conversation"
         )
     return sides
+
+
+def split_by_field(queries: Sequence[Query]) -> tuple[list[Query], list[Query]] | None:
+    """Split queries by their field ``split``, where every one has it.
+
+    Queries whose field says anything but ``train`` or ``test`` are in neither part; a notice counts them by value.
+
+    Args:
+        queries: Queries in any order.
+
+    Returns:
+        Train and test queries, each in the given order; ``None`` where some query has no such field, with a notice.
+
+    Raises:
+        DataError: If every query has the field, and none says ``train`` or ``test``.
+    """
+    said = [query.metadata.get("split") for query in queries]
+    without = sum(value in (None, "") for value in said)
+    if without or not said:
+        have = "none of the" if without == len(said) else f"only {len(said) - without} of"
+        say(f"split: {have} {len(said)} queries have a field 'split'; a hash of the conversation's id splits them")
+        return None
+    others = Counter(str(value) for value in said if value not in ("train", "test"))
+    found = ", ".join(f"{value!r} {count}" for value, count in sorted(others.items()))
+    if others.total() == len(said):
+        raise DataError(f"the field 'split' of the {len(said)} queries says {found}; expected 'train' or 'test'")
+    if others:
+        say(f"split: {others.total()} of {len(said)} queries are neither 'train' nor 'test' and left out ({found})")
+    train, test = (
+        [query for query, value in zip(queries, said, strict=True) if value == part] for part in ("train", "test")
+    )
+    return train, test
 
 
 def position(conversation: str, seed: int) -> float:

@@ -64,18 +64,22 @@ def write_sample(
     """Write the sample world as a BEIR folder, the corpus streamed: memory does not grow with ``passages``.
 
     Args:
-        folder: Where to; made if missing.
+        folder: Where to; made if missing, else empty.
         passages: See ``make_sample``.
         questions: See ``make_sample``.
         conversations: See ``make_sample``.
         seed: See ``make_sample``.
 
     Raises:
-        ConfigError: As ``make_sample``.
+        ConfigError: As ``make_sample``, or if the folder holds anything: it may be somebody's data.
     """
+    folder = Path(folder)
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        what = f"holds files (such as {min(folder.iterdir()).name})" if folder.is_dir() else "is a file"
+        raise ConfigError(f"{folder} {what}; nothing was written: name a new folder, or remove this one first")
     asked = _ask(passages, questions, conversations, seed)
     corpus: Any = _Corpus(passages, seed)
-    write_dataset(Path(folder), Dataset(corpus, asked.queries, asked.qrels, NAME))
+    write_dataset(folder, Dataset(corpus, asked.queries, asked.qrels, NAME))
 
 
 class _Corpus:

@@ -132,3 +132,9 @@ def test_version():
 
     done = run("--version")
     assert (done.exit_code, done.stdout) == (0, f"utilitune {utilitune.__version__}\n")
+
+
+def test_an_unknown_split_value_takes_its_own_queries_out_alone(world, capsys):
+    write(world, [query(f"q{i}", split=value) for i, value in enumerate(["train", "test", "dev", "Train"])])
+    assert (ids(open_data(world, part=Part.train)), ids(open_data(world, part=Part.test))) == (["q0"], ["q1"])
+    assert "'Train' 1, 'dev' 1" in capsys.readouterr().err

@@ -154,3 +154,46 @@ def test_a_wrong_utility_of_the_user_stops_the_run_before_the_first_stage(tiny, 
     with pytest.raises(ConfigError, match="no class 'Missing'"):
         run_recipe(named)
     assert not (named.out / "data").exists()
+
+
+def set_splits(folder, *values):
+    path = folder / "queries.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row, value in zip(rows, values, strict=False):
+        row["split"] = value
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.mark.parametrize("by", ["auto", "field"])
+def test_another_value_of_the_split_field_leaves_its_queries_out(tiny, recipe, by, capsys):
+    set_splits(tiny / "data", "dev", "dev")
+    run_recipe(recipe(f"split.by={by}"), only=["data"])
+    parts = Workspace(recipe()).split
+    assert parts["train_questions"] == ["q1", "q2", "q3"]
+    assert parts["test_questions"] == ["q4", "q5"]
+    assert "2 of 12 queries are neither 'train' nor 'test'" in capsys.readouterr().err
+
+
+def test_a_split_field_that_some_lack(tiny, recipe, capsys):
+    set_splits(tiny / "data", None)
+    with pytest.raises(DataError, match="split.by is 'field'"):
+        run_recipe(recipe(), only=["data"])
+    run_recipe(recipe("split.by=auto"), only=["data"])
+    assert "only 11 of 12 queries have a field 'split'" in capsys.readouterr().err
+
+
+def test_an_interrupted_sample_is_written_again(recipe, monkeypatch):
+    import utilitune.sample
+
+    write_sample = utilitune.sample.write_sample
+
+    def interrupted(*args, **kwargs):
+        write_sample(*args, **kwargs)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(utilitune.sample, "write_sample", interrupted)
+    sample = recipe("data=sample")
+    with pytest.raises(KeyboardInterrupt):
+        run_recipe(sample, only=["data"])
+    monkeypatch.undo()
+    assert run_recipe(sample, only=["data"]) == {"data": "ran"}

@@ -69,3 +69,25 @@ def test_what_no_file_can_hold_is_refused(tmp_path, query, passage, grade):
     with pytest.raises(DataError):
         write_qrels(tmp_path / "q.tsv", {query: {passage: grade}})
     assert not (tmp_path / "q.tsv").exists()
+
+
+@pytest.mark.parametrize("first", ["q1\td1\tl", "q1\td1\t", "query-id\tcorpus-id\tl", "q1\td1\tscore"])
+def test_a_first_line_with_a_bad_grade_is_no_header(tmp_path, first):
+    path = tmp_path / "qrels.tsv"
+    path.write_text(f"{first}\nq1\td2\t1\n")
+    with pytest.raises(DataError, match=r"qrels\.tsv:1: .*expected"):
+        read_qrels(path)
+
+
+@pytest.mark.parametrize("first", ["QID\tpid\tRelevance", "Query ID\tdocument_id\tgrade", "query-id corpus-id score"])
+def test_headers_by_other_names(tmp_path, first):
+    path = tmp_path / "qrels.tsv"
+    path.write_text(f"{first}\nq1\td2\t1\n")
+    assert read_qrels(path) == {"q1": {"d2": 1.0}}
+
+
+def test_a_header_is_on_the_first_line_alone(tmp_path):
+    path = tmp_path / "qrels.tsv"
+    path.write_text("q1\td2\t1\nquery-id\tcorpus-id\tscore\n")
+    with pytest.raises(DataError, match=r"qrels\.tsv:2"):
+        read_qrels(path)

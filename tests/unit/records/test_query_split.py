@@ -5,7 +5,8 @@ from collections import Counter
 
 import pytest
 
-from utilitune.records import Query, Turn, split_queries
+from utilitune.errors import DataError
+from utilitune.records import Query, Turn, split_by_field, split_queries
 from utilitune.records.conversations import ALONE, COUNT, name_conversations
 from utilitune.records.split import position
 
@@ -102,3 +103,28 @@ def test_numbered_single_questions_are_no_conversation():
     assert counts == {ALONE: 50}
     assert name_conversations(turns(1), counts) == turns(1)
     assert len({query.conversation for query in name_conversations(turns(1), counts)}) == 1
+
+
+def said(*values):
+    return [Query(f"q{i}", "?", metadata={} if value is None else {"split": value}) for i, value in enumerate(values)]
+
+
+def test_other_values_of_the_field_are_left_out_counted_and_named(capsys):
+    parts = split_by_field(said("train", "dev", "test", "Train", "train", "dev"))
+    assert parts is not None
+    assert [[query.id for query in part] for part in parts] == [["q0", "q4"], ["q2"]]
+    assert "3 of 6 queries are neither 'train' nor 'test' and left out ('Train' 1, 'dev' 2)" in capsys.readouterr().err
+    assert split_by_field(said("train", "test")) is not None
+    assert capsys.readouterr().err == ""
+
+
+def test_a_field_that_some_lack_does_not_split(capsys):
+    assert split_by_field(said("train", None, "test", "")) is None
+    assert "only 2 of 4 queries have a field 'split'; a hash" in capsys.readouterr().err
+    assert split_by_field(said(None, None)) is None
+    assert "none of the 2 queries have a field 'split'; a hash" in capsys.readouterr().err
+
+
+def test_a_field_without_train_and_test_is_an_error():
+    with pytest.raises(DataError, match="of the 2 queries says 'Test' 1, 'dev' 1; expected 'train' or 'test'"):
+        split_by_field(said("dev", "Test"))

@@ -256,3 +256,16 @@ def test_streaming_keeps_memory_flat_and_is_fast():
     started = time.process_time()
     assert sum(1 for _ in sample_corpus(4000)) == 4000
     assert 4000 / (time.process_time() - started) > 2000  # about 12,000 a second on an idle core
+
+
+def test_a_folder_that_holds_anything_is_left_alone(tmp_path):
+    (tmp_path / "corpus.jsonl").write_text("mine")
+    with pytest.raises(ConfigError, match=r"holds files \(such as corpus.jsonl\).*name a new folder"):
+        write_sample(tmp_path)
+    with pytest.raises(ConfigError, match="is a file"):
+        write_sample(tmp_path / "corpus.jsonl")
+    assert [path.name for path in tmp_path.iterdir()] == ["corpus.jsonl"]
+    assert (tmp_path / "corpus.jsonl").read_text() == "mine"
+    (tmp_path / "empty").mkdir()
+    write_sample(tmp_path / "empty", questions=1, conversations=1)
+    assert load_dataset(tmp_path / "empty").corpus

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from utilitune.errors import ConfigError, DataError
+from utilitune.errors import DataError
 from utilitune.progress import say
 from utilitune.recipe.schema import SAMPLE, Bm25Config, Recipe
 from utilitune.recipe.stage import Stage
 from utilitune.recipe.workspace import Workspace
-from utilitune.records import Query, split_queries, write_json
+from utilitune.records import Query, split_by_field, split_queries, write_json
 
 
 def _split(queries: Sequence[Query], recipe: Recipe) -> tuple[list[Query], list[Query]]:
-    fields = {str(query.metadata.get("split")) for query in queries}
-    by_field = fields <= {"train", "test"}
-    if recipe.split.by == "field" and not by_field:
-        raise DataError(f"split.by is 'field', found split values {sorted(fields)}, expected only 'train' and 'test'")
-    if recipe.split.by == "conversation" or not by_field:
-        return split_queries(queries, test=recipe.split.test, seed=recipe.seed)
-    return (
-        [query for query in queries if query.metadata["split"] == "train"],
-        [query for query in queries if query.metadata["split"] == "test"],
-    )
+    parts = None if recipe.split.by == "conversation" else split_by_field(queries)
+    if parts is None and recipe.split.by == "field":
+        raise DataError("split.by is 'field', and not every query has a field 'split'; add it, or set split.by=auto")
+    return parts or split_queries(queries, test=recipe.split.test, seed=recipe.seed)
 
 
 def _make_data(workspace: Workspace) -> Mapping[str, Any]:
@@ -32,16 +27,14 @@ def _make_data(workspace: Workspace) -> Mapping[str, Any]:
         from utilitune.sample import write_sample
 
         sample = recipe.sample
+        # What an interrupted stage left; the folder is the stage's own.
+        shutil.rmtree(workspace.data, ignore_errors=True)
         write_sample(
             workspace.data,
             passages=sample.passages,
             questions=sample.questions,
             conversations=sample.conversations,
             seed=sample.seed,
-        )
-    elif not recipe.data.is_dir():
-        raise ConfigError(
-            f"data: {recipe.data} is not a folder; expected a BEIR folder (--set data=FOLDER) or 'sample'"
         )
     dataset = workspace.dataset
     train, test = _split(dataset.queries, recipe)
