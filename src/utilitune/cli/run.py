@@ -18,17 +18,18 @@ def command(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Override: key.path=value; give it again for more.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the recipe, print the stages, do nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check recipe, data, models; print the stages.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Run a recipe: every stage whose inputs, settings or code changed, then print the table.
 
     Example: utilitune run recipes/quickstart/recipe.yaml --set rewriter.training.epochs=1
     """
-    from utilitune.recipe import Recipe, plan, run_recipe
+    from utilitune.recipe import Recipe, check_inputs, plan, run_recipe
 
     checked = Recipe.load(recipe, settings or [])
     if dry_run:
+        check_inputs(checked)
         typer.echo(f"{checked.name}: {checked.about}\n" + "\n".join(plan(checked)))
         return
     run_recipe(checked, only=only or [])

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 
 from utilitune.recipe.schema import Recipe
 
-__all__ = ["Recipe", "plan", "run_recipe"]
+__all__ = ["Recipe", "check_inputs", "plan", "run_recipe"]
+
+
+def check_inputs(recipe: Recipe) -> None:
+    """Look for data and models, and at where the output goes; see ``utilitune.recipe.runner``."""
+    from utilitune.recipe import runner
+
+    runner.check_inputs(recipe)
 
 
 def plan(recipe: Recipe) -> list[str]:

@@ -13,7 +13,8 @@ from filelock import FileLock, Timeout
 
 from utilitune.errors import ConfigError, DataError
 from utilitune.progress import say
-from utilitune.recipe.identities import identities
+from utilitune.recipe.hub import missing_models
+from utilitune.recipe.identities import identities, named_models
 from utilitune.recipe.schema import SAMPLE, Recipe
 from utilitune.recipe.stage import Outcome, require_current, run_stage
 from utilitune.recipe.stages import STAGES
@@ -37,13 +38,13 @@ def run_recipe(recipe: Recipe, *, only: Sequence[str] = ()) -> dict[str, Outcome
         What happened to each stage.
 
     Raises:
-        ConfigError: For an unknown stage name, folders that lie inside each other, an output folder that another
-            run holds, or when ``only`` names a stage whose inputs are missing or out of date.
+        ConfigError: For an unknown stage name, what ``check_inputs`` refuses, an output folder that another run holds,
+            or when ``only`` names a stage whose inputs are missing or out of date.
     """
     unknown = [name for name in only if name not in STAGES]
     if unknown:
         raise ConfigError(f"unknown stage(s) {', '.join(unknown)}; the stages are: {', '.join(STAGES)}")
-    check_places(recipe)
+    check_inputs(recipe)
     # All that the recipe names is looked up before the first stage, a user's own utilities included.
     identities(recipe, Recipe.model_fields)
     start = time.monotonic()
@@ -61,8 +62,26 @@ def run_recipe(recipe: Recipe, *, only: Sequence[str] = ()) -> dict[str, Outcome
     return outcomes
 
 
+def check_inputs(recipe: Recipe) -> None:
+    """Look for data and models, and at where the output goes; no model is loaded, nothing written.
+
+    Args:
+        recipe: The recipe.
+
+    Raises:
+        ConfigError: Listing what is not there, or naming folders that lie inside each other.
+    """
+    check_places(recipe)
+    found = []
+    if recipe.data != SAMPLE and not recipe.data.is_dir():
+        found.append(f"data: {recipe.data} is not a folder; expected a BEIR folder (--set data=FOLDER) or 'sample'")
+    found += missing_models(named_models(recipe))
+    if found:
+        raise ConfigError(f"{recipe.name}: {len(found)} problem(s)\n" + "\n".join(f"  {problem}" for problem in found))
+
+
 def check_places(recipe: Recipe) -> None:
-    """Refuse an output folder inside the data, and data inside a stage's folder: stages empty their folders.
+    """Refuse an output that is a file or inside the data, and data inside a stage's folder: stages empty their folders.
 
     Args:
         recipe: The recipe.
@@ -70,6 +89,8 @@ def check_places(recipe: Recipe) -> None:
     Raises:
         ConfigError: Naming both folders.
     """
+    if recipe.out.exists() and not recipe.out.is_dir():
+        raise ConfigError(f"out: {recipe.out} is a file, expected a folder; choose another `out`")
     if recipe.data == SAMPLE:
         return
     data, out = recipe.data.resolve(), recipe.out.resolve()

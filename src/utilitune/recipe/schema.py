@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -63,6 +63,9 @@ class DenseConfig(_Section):
     kind: Literal["dense"]
     encoder: str = "packaged:all-minilm-l6-v2"
     index: Literal["flat", "hnsw", "ivfpq"] = "flat"
+
+
+RETRIEVERS: dict[str, type[Bm25Config] | type[DenseConfig]] = {"bm25": Bm25Config, "dense": DenseConfig}
 
 
 class Candidates(_Section):
@@ -226,7 +229,7 @@ class Recipe(_Section):
     sample: SampleData = SampleData()
     split: Split = Split()
     generator: str = "packaged:smollm2-135m-instruct"
-    retrievers: dict[str, Bm25Config | DenseConfig] = Field(min_length=1)
+    retrievers: dict[str, Annotated[Bm25Config | DenseConfig, Field(discriminator="kind")]] = Field(min_length=1)
     rewriter: RewriterSection = RewriterSection()
     reranker: RerankerSection = RerankerSection()
     evaluation: EvaluationSection = EvaluationSection()
@@ -267,6 +270,10 @@ class Recipe(_Section):
             raw = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
         except FileNotFoundError:
             raise ConfigError(f"{path}: no such recipe; `utilitune run --help` shows an example") from None
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be read ({error.strerror}); expected a recipe file") from None
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{path}: not UTF-8 ({error.reason} at byte {error.start}); save it as UTF-8") from None
         except yaml.YAMLError as error:
             raise ConfigError(f"{path}: not valid YAML: {error}") from None
         if not isinstance(raw, dict):
@@ -296,16 +303,26 @@ def _apply(raw: dict[str, Any], override: str) -> None:
         node = node.setdefault(parent, {})
         if not isinstance(node, dict):
             raise ConfigError(f"--set {override}: {parent!r} holds a value, not settings")
-    node[last] = yaml.safe_load(value)
+    try:
+        node[last] = yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"--set {override}: the value is not valid YAML: {error}") from None
 
 
 def _explain(error: ValidationError) -> str:
     """All problems, one line each: where, what was found, what was expected."""
     lines = []
     for problem in error.errors():
-        where = ".".join(str(part) for part in problem["loc"]) or "recipe"
-        if problem["type"] == "extra_forbidden":
-            close = difflib.get_close_matches(str(problem["loc"][-1]), _known_keys(problem["loc"][:-1]), n=1)
+        place = problem["loc"]
+        # Pydantic puts the kind of a retriever, which is no key, between its name and its settings.
+        keys = place[:2] + place[3:] if place[:1] == ("retrievers",) else place
+        where = ".".join(str(part) for part in keys) or "recipe"
+        if problem["type"] == "union_tag_invalid":
+            lines.append(f"  {where}.kind: found {problem['ctx']['tag']!r}, expected {' or '.join(RETRIEVERS)}")
+        elif problem["type"] == "union_tag_not_found":
+            lines.append(f"  {where}.kind: missing; expected {' or '.join(RETRIEVERS)}")
+        elif problem["type"] == "extra_forbidden":
+            close = difflib.get_close_matches(str(place[-1]), _known_keys(place[:-1]), n=1)
             hint = f"; did you mean {close[0]!r}?" if close else ""
             lines.append(f"  {where}: unknown key{hint}")
         elif problem["type"] == "missing":
@@ -316,6 +333,8 @@ def _explain(error: ValidationError) -> str:
 
 
 def _known_keys(location: tuple[int | str, ...]) -> list[str]:
+    if location[:1] == ("retrievers",):
+        return list(RETRIEVERS[str(location[2])].model_fields) if len(location) == 3 else []
     model: type[BaseModel] = Recipe
     for part in location:
         field = model.model_fields.get(str(part))

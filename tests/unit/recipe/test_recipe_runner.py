@@ -4,11 +4,16 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
+from urllib.error import HTTPError
 
 import pytest
+from typer.testing import CliRunner
 
+from utilitune.cli import app
 from utilitune.errors import ConfigError, DataError
 from utilitune.recipe import run_recipe
+from utilitune.recipe.hub import missing_models
 from utilitune.recipe.runner import held
 from utilitune.recipe.workspace import Workspace
 
@@ -176,7 +181,7 @@ def test_another_value_of_the_split_field_leaves_its_queries_out(tiny, recipe, b
 
 def test_a_split_field_that_some_lack(tiny, recipe, capsys):
     set_splits(tiny / "data", None)
-    with pytest.raises(DataError, match="split.by is 'field'"):
+    with pytest.raises(DataError, match=r"split\.by is 'field'"):
         run_recipe(recipe(), only=["data"])
     run_recipe(recipe("split.by=auto"), only=["data"])
     assert "only 11 of 12 queries have a field 'split'" in capsys.readouterr().err
@@ -197,3 +202,55 @@ def test_an_interrupted_sample_is_written_again(recipe, monkeypatch):
         run_recipe(sample, only=["data"])
     monkeypatch.undo()
     assert run_recipe(sample, only=["data"]) == {"data": "ran"}
+
+
+def dry_run(folder, *overrides):
+    settings = [word for override in overrides for word in ("--set", override)]
+    return CliRunner().invoke(app, ["run", str(folder / "recipe.yaml"), "--dry-run", *settings])
+
+
+def test_a_dry_run_looks_for_what_the_run_needs_and_writes_nothing(tiny, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    before = sorted(tiny.rglob("*"))
+    done = dry_run(tiny)
+    assert done.exit_code == 0, done.exception
+    assert "train-rewriter: " in done.stdout
+    (tiny / "file").write_text("")
+    for overrides, parts in (
+        (
+            ["data=nowhere", "generator=nope"],
+            ("2 problem(s)", "data: nowhere is not a folder", "generator: model 'nope'"),
+        ),
+        (["reranker.base=not a model"], ("reranker.base: model 'not a model' is neither a folder nor a Hub id",)),
+        ([f"out={tiny}/data/out"], ("lies inside data",)),
+        ([f"out={tiny}/file"], ("is a file",)),
+    ):
+        failed = dry_run(tiny, *overrides).exception
+        assert isinstance(failed, ConfigError), failed
+        assert all(part in str(failed) for part in parts), failed
+    (tiny / "file").unlink()
+    # Digests of model folders are remembered in the cache.
+    assert [path for path in sorted(tiny.rglob("*")) if "cache" not in path.relative_to(tiny).parts] == before
+
+
+def test_the_hub_is_asked_for_what_is_not_here(monkeypatch):
+    asked = []
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+
+    def urlopen(request, timeout):
+        asked.append(request.full_url.removeprefix("http://127.0.0.1:9/api/models/"))
+        if "gone" in request.full_url:
+            raise HTTPError(request.full_url, 404, "not found", {}, None)
+        return nullcontext()
+
+    monkeypatch.setattr("urllib.request.urlopen", urlopen)
+    named = {"a": "some/model", "b": "some/gone", "c": "some/gone", "d": "packaged:x"}
+    found = missing_models(named)
+    assert [line.partition(":")[0] for line in found] == ["b", "c"]
+    assert "HTTP 404" in found[0]
+    assert asked == ["some/model", "some/gone"]
+    monkeypatch.undo()
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    assert "cannot be reached" in missing_models({"a": "some/model"})[0]

@@ -132,3 +132,30 @@ def test_a_rewriter_base_without_chat_template_is_refused(tiny, recipe):
 def test_loading_a_recipe_runs_no_code_that_it_names(tiny, recipe):
     assert recipe().reranker.utilities == [f"{tiny}/own.py:Own"]
     assert not (tiny / "imported").exists()
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(ConfigError, match="cannot be read"):
+        Recipe.load(tmp_path)
+    (tmp_path / "u.yaml").write_bytes(b"\xff\xfen\x00")
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        Recipe.load(tmp_path / "u.yaml")
+    with pytest.raises(ConfigError, match=r"--set name=\[: the value is not valid YAML"):
+        Recipe.load(write(tmp_path, GOOD), ["name=["])
+
+
+@pytest.mark.parametrize(
+    ("override", "line"),
+    [
+        ("retrievers.bm25.kind=foo", "retrievers.bm25.kind: found 'foo', expected bm25 or dense"),
+        ("retrievers.bm25={}", "retrievers.bm25.kind: missing; expected bm25 or dense"),
+        ("retrievers.bm25.k=1", "retrievers.bm25.k: unknown key; did you mean 'k1'?"),
+        ("retrievers.bm25.k1=-1", "retrievers.bm25.k1: Input should be greater than or equal to 0 (found -1)"),
+        ("retrievers.other={kind: dense, encodr: x}", "retrievers.other.encodr: unknown key; did you mean 'encoder'?"),
+    ],
+)
+def test_a_wrong_retriever_is_one_problem_in_the_recipe_s_words(tmp_path, override, line):
+    with pytest.raises(ConfigError) as caught:
+        Recipe.load(write(tmp_path, GOOD), [override])
+    problems = str(caught.value).splitlines()[1:]
+    assert problems == [f"  {line}"]
