@@ -72,7 +72,7 @@ def open_cross_encoder(folder: str, *, device: str = "auto") -> Any:
         The ``CrossEncoder``.
 
     Raises:
-        DataError: If there is no such folder, or the model has more than one output.
+        DataError: If there is no such folder, it holds another kind of model, or the model has more than one output.
     """
     import torch
     from sentence_transformers import CrossEncoder
@@ -81,7 +81,9 @@ def open_cross_encoder(folder: str, *, device: str = "auto") -> Any:
     local = Path(path).is_dir()
     looks_local = path.startswith((".", "/", "~")) or path.count("/") > 1
     if (looks_local and not local) or (local and not any(Path(path).rglob("config.json"))):
-        raise DataError(f"no reranker in {folder!r} (no config.json); train one with `utilitune rerank`")
+        raise DataError(f"no reranker in {folder!r} (no config.json); train one with `utilitune train reranker`")
+    if local:
+        _check_trained(Path(path), folder)
     try:
         with quiet_loading():
             model = CrossEncoder(
@@ -92,6 +94,11 @@ def open_cross_encoder(folder: str, *, device: str = "auto") -> Any:
             )
     except OSError as error:
         raise DataError(f"no reranker in {folder!r}, neither as a folder nor on the Hub: {error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"{folder!r} is no trained reranker, sentence-transformers cannot open it as one ({error}); give a folder "
+            "that `utilitune train reranker` wrote"
+        ) from error
     if model.num_labels != 1:
         raise DataError(f"the model in {folder!r} has {model.num_labels} outputs; a reranker has 1")
     if model.transformers_model is not None:
@@ -99,6 +106,23 @@ def open_cross_encoder(folder: str, *, device: str = "auto") -> Any:
         ensure_pad(model.transformers_model, model.tokenizer)
     limit_length(model, None)
     return model
+
+
+def _check_trained(path: Path, folder: str) -> None:
+    """Refuse an encoder or language model: ``CrossEncoder`` would open it, with a head of noise or of two words."""
+    import json
+
+    config, sentences = path / "config.json", path / "config_sentence_transformers.json"
+    if not config.is_file():
+        return
+    kinds = [str(kind) for kind in json.loads(config.read_text(encoding="utf-8")).get("architectures") or ()]
+    classifies = any(kind.endswith("ForSequenceClassification") for kind in kinds)
+    said = json.loads(sentences.read_text(encoding="utf-8")).get("model_type") if sentences.is_file() else None
+    if not classifies and said != "CrossEncoder":
+        raise DataError(
+            f"{folder!r} is no trained reranker: its config.json says {', '.join(kinds) or 'no architecture'}, expected "
+            "one for sequence classification; give a folder that `utilitune train reranker` wrote"
+        )
 
 
 @contextmanager

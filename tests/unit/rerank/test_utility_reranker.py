@@ -196,3 +196,9 @@ def test_probability_by_hand():
     assert probability(math.log(3)) == pytest.approx(0.75)
     assert probability(-800.0) == 0.0 and probability(800.0) == 1.0
     assert probability(30.0) < 1.0
+
+
+@pytest.mark.parametrize("kind", ["tiny_gpt2", "tiny_bert"])
+def test_a_model_that_no_one_trained_to_rerank_is_refused(kind, request):
+    with pytest.raises(DataError, match=r"is no trained reranker: .*train reranker"):
+        UtilityReranker.load(request.getfixturevalue(kind), device="cpu")
