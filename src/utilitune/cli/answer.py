@@ -9,6 +9,7 @@ import typer
 
 from utilitune.cli.data import BadLine, Part, open_data
 from utilitune.cli.options import DEFAULT_GENERATOR, Data, GeneratorSpec, OnBadLine, Out, Quiet, Split, Store
+from utilitune.cli.out import check_store
 
 NAME = "answer"
 
@@ -33,6 +34,7 @@ def command(
     from utilitune.generator import load_generator
     from utilitune.records import read_run, write_answers
 
+    store = check_store(out, store)
     dataset = open_data(data, on_bad_line, split)
     rankings = read_run(run)
     queries = [query for query in dataset.queries if query.id in rankings][:limit]
@@ -42,7 +44,7 @@ def command(
         dataset.passages(),
         load_generator(generator),
         k=k,
-        store=store or out.with_suffix(".sqlite"),
+        store=store,
     )
     write_answers(out, answers)
     for measure in ("contains", "EM", "F1"):

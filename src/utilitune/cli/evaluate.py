@@ -9,6 +9,7 @@ import typer
 
 from utilitune.cli.data import BadLine, Part, open_data, trained_on
 from utilitune.cli.options import Data, OnBadLine, Out, Quiet, Split, command_line
+from utilitune.cli.out import check_folder
 from utilitune.errors import ConfigError
 from utilitune.progress import warn
 
@@ -53,6 +54,10 @@ def command(
         bool,
         typer.Option("--only-answered", help="Leave queries without a result out instead of counting 0."),
     ] = False,
+    relevant_from: Annotated[
+        float | None,
+        typer.Option(help="Grade from which a passage is relevant; 1 unless given, needed for fractional grades."),
+    ] = None,
     split: Split = Part.all,
     trained: Annotated[
         list[Path] | None,
@@ -68,6 +73,7 @@ def command(
     from utilitune.evaluation import evaluate, render_table, write_report
     from utilitune.records import manifest, read_answers, read_labels, read_run, write_text
 
+    check_folder(out)
     runs = {name: read_run(path) for name, path in _named(run, "--run").items()}
     given = {name: read_answers(path) for name, path in _named(answers or [], "--answers").items()}
     measures = measure or (
@@ -84,6 +90,7 @@ def command(
         measures,
         utilities=read_labels(labels).table(utility) if labels else None,
         answers=given or None,
+        relevant_from=relevant_from,
         only_answered=only_answered,
     )
     table = result.table(f"{data}", before=next(iter(runs)) if len(runs) > 1 else None)

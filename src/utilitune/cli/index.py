@@ -8,6 +8,7 @@ import typer
 
 from utilitune.cli.data import BadLine, open_data
 from utilitune.cli.options import Data, OnBadLine, Out, Quiet
+from utilitune.cli.out import check_folder
 from utilitune.errors import ConfigError
 
 NAME = "index"
@@ -36,6 +37,7 @@ def command(
 
     if kind not in ("bm25", "dense"):
         raise ConfigError(f"--kind: found {kind!r}, expected bm25 or dense")
+    check_folder(out)
     corpus = open_data(data, on_bad_line).corpus
     if kind == "bm25":
         Bm25Retriever.build(corpus, k1=k1, b=b, engine=engine).save(out)

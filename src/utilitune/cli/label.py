@@ -19,6 +19,7 @@ from utilitune.cli.options import (
     Store,
     command_line,
 )
+from utilitune.cli.out import check_store
 
 NAME = "label"
 
@@ -51,13 +52,13 @@ def command(
     from utilitune.records import Run, read_run
     from utilitune.scoring import label_file, make_utility
 
+    store = check_store(out, store)
     utilities = [make_utility(name) for name in utility or ["information-gain"]]
     dataset = open_data(data, on_bad_line, split)
     candidates = part_of_run(read_run(run), dataset, split)
     if limit is not None:
         candidates = Run(list(candidates.items())[:limit])
         dataset = dataset.subset([query for query in dataset.queries if query.id in candidates])
-    store = store or out.with_suffix(".sqlite")
     labels = label_file(
         out,
         dataset,

@@ -9,11 +9,46 @@ import typer
 
 from utilitune.cli.data import BadLine, Part, open_data, open_index
 from utilitune.cli.options import DEFAULT_GENERATOR, Data, GeneratorSpec, OnBadLine, Out, Quiet, Split, Store
+from utilitune.cli.out import check_file, check_store
+from utilitune.errors import ConfigError
+from utilitune.progress import warn
 
 NAME = "pairs"
+SAMPLING = {
+    "index": "--index",
+    "generator": "--generator",
+    "utility": "--utility",
+    "n": "-n",
+    "temperature": "--temperature",
+    "k": "-k",
+    "aggregate": "--aggregate",
+    "limit": "--limit",
+    "seed": "--seed",
+    "store": "--store",
+}
+"""Options of the work whose result ``--candidates`` holds."""
+
+
+def _named(folders: list[Path]) -> dict[str, Path]:
+    """Return index folders by their names, which tell them apart in the reward."""
+    named: dict[str, Path] = {}
+    for folder in folders:
+        name = folder.resolve().name
+        if name in named:
+            raise ConfigError(f"--index: {named[name]} and {folder} are both named {name!r}; rename one folder")
+        named[name] = folder
+    return named
+
+
+def _warn_of_unused(context: typer.Context) -> None:
+    sources = {name: context.get_parameter_source(key) for key, name in SAMPLING.items()}
+    unused = [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
+    if unused:
+        warn(f"pairs: --candidates holds finished candidates, so these change nothing: {', '.join(unused)}")
 
 
 def command(
+    context: typer.Context,
     data: Data,
     out: Out,
     index: Annotated[
@@ -33,6 +68,7 @@ def command(
     margin: Annotated[float, typer.Option(min=0, help="Smallest difference of utility.")] = 0.0,
     keep: Annotated[float, typer.Option(help="Share of pairs to keep, largest margins first.")] = 0.5,
     per_query: Annotated[int, typer.Option(min=1, help="Pairs a turn at most.")] = 1,
+    max_length: Annotated[int, typer.Option(min=16, help="Tokens of prompt and rewrite; longer pairs go.")] = 512,
     candidates: Annotated[
         Path | None, typer.Option(help="Rewarded candidates of an earlier call, to build other pairs from.")
     ] = None,
@@ -50,41 +86,54 @@ def command(
 
     Example: utilitune pairs my-data --index indexes/bm25 --split train -n 4 -k 3 --out pairs.jsonl
     """
-    from utilitune.errors import ConfigError
     from utilitune.records import write_pairs
     from utilitune.rewrite import Candidates, build_pairs, read_candidates, write_candidates
+    from utilitune.rewrite.aggregate import check_names
+    from utilitune.rewrite.pairs import check_pair_options
+    from utilitune.rewrite.sample import check_sampling
+    from utilitune.scoring import make_utility
 
+    store = check_store(out, store)
+    beside = out.with_suffix(".candidates.jsonl")
+    check_pair_options(margin=margin, keep=keep, pairs_per_query=per_query, max_length=max_length)
+    check_sampling(temperature)
+    check_names(aggregate, "pooled")
+    utilities = [make_utility(name) for name in utility or ["information-gain", "entropy-drop"]]
     if candidates is not None:
+        _warn_of_unused(context)
         rewarded = read_candidates(candidates)
         if split is not Part.all:
             kept = {query.id for query in open_data(data, on_bad_line, split).queries}
             rewarded = Candidates([row for row in rewarded if row.query_id in kept])
     elif index:
+        check_file(beside)
+        folders = _named(index)
         from utilitune.generator import load_generator
         from utilitune.rewrite import reward_candidates, sample_candidates
 
         dataset = open_data(data, on_bad_line, split)
         turns = [query for query in dataset.queries if query.history][:limit]
-        retrievers = {folder.name: open_index(folder, dataset) for folder in index}
+        retrievers = {name: open_index(folder, dataset) for name, folder in folders.items()}
         judge = load_generator(generator)
         writer = judge if rewriter == generator else load_generator(rewriter)
-        store = store or out.with_suffix(".sqlite")
         sampled = sample_candidates(turns, writer, n=n, temperature=temperature, seed=seed, store=store)
         rewarded = reward_candidates(
             sampled,
             retrievers,
             turns,
             dataset.corpus,
-            utility or ["information-gain", "entropy-drop"],
+            utilities,
             judge,
             k=k,
             store=store,
             aggregate=aggregate,
         )
-        write_candidates(out.with_suffix(".candidates.jsonl"), rewarded)
+        write_candidates(beside, rewarded)
     else:
         raise ConfigError("pairs: found neither --index nor --candidates; give --index INDEX to retrieve with")
-    built = build_pairs(rewarded, margin=margin, keep=keep, pairs_per_query=per_query, tokenizer=rewriter)
+    built = build_pairs(
+        rewarded, margin=margin, keep=keep, pairs_per_query=per_query, tokenizer=rewriter, max_length=max_length
+    )
     write_pairs(out, built.pairs)
     typer.echo(built.explain())
     typer.echo(f"{len(built.pairs)} pairs written to {out}")

@@ -9,6 +9,7 @@ import typer
 
 from utilitune.cli.data import BadLine, Part, open_data, part_of_run
 from utilitune.cli.options import Data, OnBadLine, Out, Quiet, Split
+from utilitune.cli.out import check_file
 from utilitune.errors import ConfigError
 
 NAME = "rerank"
@@ -31,6 +32,7 @@ def command(
     from utilitune.records import read_run, write_run
     from utilitune.rerank import UtilityReranker
 
+    check_file(out)
     if not (reranker / "config.json").is_file():
         raise ConfigError(f"--reranker: {reranker} is no model folder; give the --out of `utilitune train reranker`")
     dataset = open_data(data, on_bad_line, split)

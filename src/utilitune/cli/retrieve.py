@@ -11,6 +11,7 @@ import typer
 
 from utilitune.cli.data import BadLine, Part, open_data, open_index
 from utilitune.cli.options import Data, OnBadLine, Out, Quiet, Split
+from utilitune.cli.out import check_file
 from utilitune.errors import ConfigError
 from utilitune.records import Query
 
@@ -48,6 +49,7 @@ def command(
 
     if form not in FORMS:
         raise ConfigError(f"--form: found {form!r}, expected one of: {', '.join(FORMS)}")
+    check_file(out)
     dataset = open_data(data, on_bad_line, split)
     queries = dataset.queries
     texts = {query.id: FORMS[form](query) for query in queries}

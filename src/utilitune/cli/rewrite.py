@@ -8,6 +8,7 @@ import typer
 
 from utilitune.cli.data import BadLine, Part, open_data
 from utilitune.cli.options import DEFAULT_GENERATOR, Data, OnBadLine, Out, Quiet, Split
+from utilitune.cli.out import check_file
 
 NAME = "rewrite"
 
@@ -30,6 +31,7 @@ def command(
     from utilitune.records import write_rows
     from utilitune.rewrite import Rewriter
 
+    check_file(out)
     turns = [query for query in open_data(data, on_bad_line, split).queries if query.history][:limit]
     loaded = Rewriter.load(rewriter)
     rewrites = loaded.rewrite_batch(turns)

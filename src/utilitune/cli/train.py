@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 
 from utilitune.cli.data import BadLine, open_data
 from utilitune.cli.options import DEFAULT_GENERATOR, Data, OnBadLine, Out, Quiet
+from utilitune.cli.out import check_folder
+from utilitune.errors import ConfigError
 
 app = typer.Typer(help="Train a rewriter on pairs, or a reranker on labels.", no_args_is_help=True)
 
@@ -35,18 +38,30 @@ def rewriter(
     from utilitune.records import read_pairs
     from utilitune.rewrite import DpoConfig, train_dpo
 
-    config = DpoConfig(
-        beta=beta,
-        lr=lr,
-        epochs=epochs,
-        batch_size=batch_size,
-        lora_r=lora_r,
-        max_length=max_length,
-        seed=seed,
-    )
+    check_folder(out)
+    try:
+        config = DpoConfig(
+            beta=beta,
+            lr=lr,
+            epochs=epochs,
+            batch_size=batch_size,
+            lora_r=lora_r,
+            max_length=max_length,
+            seed=seed,
+        )
+    except ValidationError as error:
+        raise ConfigError(_options_at_fault(error)) from None
     report = train_dpo(list(read_pairs(pairs)), base, out, config, resume=resume)
     typer.echo(report.reading)
     typer.echo(f"adapter written to {out}")
+
+
+def _options_at_fault(error: ValidationError) -> str:
+    problems = [
+        f"  --{str(problem['loc'][0]).replace('_', '-')}: {problem['msg']} (found {problem['input']!r})"
+        for problem in error.errors()
+    ]
+    return "\n".join([f"train rewriter: {len(problems)} problem(s)", *problems])
 
 
 @app.command("reranker")
@@ -76,11 +91,13 @@ def reranker(
     from utilitune.rerank import RerankerConfig, build_groups, train_reranker
     from utilitune.scoring import make_utility
 
-    names = [make_utility(name).name for name in utility] if utility else None
-    groups = build_groups(read_labels(labels), open_data(data, on_bad_line), utilities=names, rescale=rescale)
+    check_folder(out)
     config = RerankerConfig(
         loss=loss, learning_rate=lr, epochs=epochs, batch_pairs=batch_pairs, max_length=max_length, seed=seed
     )
+    config.check()
+    names = [make_utility(name).name for name in utility] if utility else None
+    groups = build_groups(read_labels(labels), open_data(data, on_bad_line), utilities=names, rescale=rescale)
     report = train_reranker(groups, base, out, config)
     typer.echo(
         f"{report.groups} groups, {report.pairs} pairs, kept epoch {report.kept_epoch}; "

@@ -73,7 +73,8 @@ def threshold(qrels: Qrels, measures: Sequence[Measure], relevant_from: float | 
     if asking and is_fractional(qrels):
         raise ConfigError(
             f"the judgements hold fractional grades, and {', '.join(asking)} must know which passages are "
-            "relevant; pass relevant_from=<grade> (nDCG reads fractional grades as they are)"
+            "relevant; pass relevant_from=<grade>, or --relevant-from <grade> on the command line (nDCG reads "
+            "fractional grades as they are)"
         )
     return 1.0
 

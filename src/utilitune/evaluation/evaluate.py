@@ -121,9 +121,11 @@ def _check_data(
         problems.append("runs must map a system name to its run, as in {'bm25': run}")
     kinds = {kind: [measure.name for measure in asked if measure.kind == kind] for kind in ("utility", "answer")}
     if kinds["utility"] and utilities is None:
-        problems.append(f"{', '.join(kinds['utility'])} needs utilities={{query_id: {{passage_id: u}}}}")
+        problems.append(
+            f"{', '.join(kinds['utility'])} needs utilities={{query_id: {{passage_id: u}}}} (--labels FILE)"
+        )
     if kinds["answer"] and answers is None:
-        problems.append(f"{', '.join(kinds['answer'])} needs answers={{system: answers}}")
+        problems.append(f"{', '.join(kinds['answer'])} needs answers={{system: answers}} (--answers NAME=FILE)")
     if kinds["answer"] and not any(query.answers for query in queries):
         problems.append(f"{', '.join(kinds['answer'])} needs a data set whose queries carry gold answers")
     if problems:

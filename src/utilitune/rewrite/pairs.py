@@ -20,7 +20,7 @@ REASONS = {
     "tie": "best and worst are worth the same",
     "identical": "best and worst are the same text after normalisation",
     "identical-tokens": "both sides are the same tokens once cut to max_length",
-    "too-long": "prompt and completion exceed max_length",
+    "too-long": "prompt and completion exceed max_length tokens (--max-length; in a recipe rewriter.pairs.max_length)",
     "below-margin": "the margin is below the least wanted",
 }
 
@@ -121,11 +121,7 @@ def build_pairs(
         NoPairsError: When nothing is left (a ``DataError``), with the drop table. No model has been loaded by
             then.
     """
-    if not (0 < keep <= 1 and margin >= 0 and pairs_per_query >= 1 and max_length >= 1):
-        raise ConfigError(
-            f"keep={keep} (expected 0 < keep <= 1), margin={margin} (>= 0), pairs_per_query={pairs_per_query} (>= 1), "
-            f"max_length={max_length} (>= 1): at least one is out of range"
-        )
+    check_pair_options(margin=margin, keep=keep, pairs_per_query=pairs_per_query, max_length=max_length)
     screen = PairScreen.of(load_tokenizer(tokenizer) if isinstance(tokenizer, str) else tokenizer, max_length)
     drops: Counter[str] = Counter()
     reasons: dict[str, str] = {}
@@ -167,6 +163,25 @@ def build_pairs(
     if not kept:
         raise NoPairsError(result)
     return result
+
+
+def check_pair_options(*, margin: float, keep: float, pairs_per_query: int, max_length: int) -> None:
+    """Look at the options of ``build_pairs``, for callers with hours of work before it.
+
+    Args:
+        margin: Least margin, >= 0.
+        keep: Share of pairs to keep, in (0, 1].
+        pairs_per_query: Most pairs a question, >= 1.
+        max_length: Longest prompt + completion in tokens, >= 1.
+
+    Raises:
+        ConfigError: If any is out of range.
+    """
+    if not (0 < keep <= 1 and margin >= 0 and pairs_per_query >= 1 and max_length >= 1):
+        raise ConfigError(
+            f"keep={keep} (expected 0 < keep <= 1), margin={margin} (>= 0), pairs_per_query={pairs_per_query} (>= 1), "
+            f"max_length={max_length} (>= 1): at least one is out of range"
+        )
 
 
 @dataclass(frozen=True)

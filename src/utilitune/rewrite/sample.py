@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -65,7 +66,8 @@ def sample_candidates(
         (merged).
 
     Raises:
-        ConfigError: For an unknown name in ``include``, ``n`` < 0, or nothing to make.
+        ConfigError: For an unknown name in ``include``, ``n`` < 0, nothing to make, or a temperature or ``top_p`` out
+            of range.
     """
     from utilitune.generator import load_prompt
     from utilitune.scoring.responder import Responder
@@ -76,6 +78,7 @@ def sample_candidates(
         raise ConfigError(f"include={unknown} is unknown; known: {', '.join(EXTRA_SOURCES)}")
     if n < 0 or (n == 0 and not include):
         raise ConfigError(f"n={n} and include={list(include)} leave nothing to make; set n >= 1 or include a source")
+    check_sampling(temperature, top_p)
     template = load_prompt(prompt)
     stop = tuple(template.stop)
     counts: Counter[str] = Counter(dict.fromkeys(KINDS, 0))
@@ -105,6 +108,20 @@ def sample_candidates(
         f"{counts['failed']} failed, {counts['duplicate']} duplicates merged"
     )
     return Candidates(rows, counts)
+
+
+def check_sampling(temperature: float, top_p: float = 0.95) -> None:
+    """Look at the options of sampling.
+
+    Args:
+        temperature: Sampling temperature, > 0 and finite.
+        top_p: Nucleus mass in (0, 1].
+
+    Raises:
+        ConfigError: If either is out of range.
+    """
+    if not (0 < temperature < math.inf and 0 < top_p <= 1):
+        raise ConfigError(f"temperature={temperature} (expected > 0), top_p={top_p} (expected 0 < top_p <= 1)")
 
 
 def messages(prompt: Prompt) -> tuple[Message, ...]:

@@ -1,8 +1,11 @@
 import math
 
 import pytest
+from typer.testing import CliRunner
 
+from utilitune.cli import app
 from utilitune.errors import ConfigError, DataError
+from utilitune.records import read_pairs
 from utilitune.rewrite import Candidate, NoPairsError, build_pairs, read_candidates, write_candidates
 from utilitune.rewrite.pairs import REASONS
 
@@ -153,3 +156,18 @@ def test_a_row_that_is_no_candidate_is_named(tmp_path):
     path.write_text('{"query_id": "q", "text": "a"}\n{"query_id": "q", "text": "b", "source": "guess"}\n')
     with pytest.raises(DataError, match=r"c\.jsonl:2.*guess"):
         read_candidates(path)
+
+
+def test_the_command_line_sets_the_length_limit_and_names_it(tiny_base, tmp_path):
+    tail = " ".join(["river"] * 100)
+    rows = [candidate("q", f"one {tail}", 0.9), candidate("q", f"two {tail}", 0.1)]
+    rows += [candidate("r", "one", 0.9), candidate("r", "two", 0.1)]
+    write_candidates(tmp_path / "c.jsonl", rows)
+    words = ["pairs", str(tmp_path), "--candidates", str(tmp_path / "c.jsonl"), "--rewriter", str(tiny_base)]
+    words += ["--keep", "1", "--out", str(tmp_path / "p.jsonl")]
+    short = CliRunner().invoke(app, [*words, "--max-length", "64"])
+    assert short.exit_code == 0, short.exception
+    assert "--max-length" in short.stdout
+    assert len(list(read_pairs(tmp_path / "p.jsonl"))) == 1
+    CliRunner().invoke(app, [*words, "--max-length", "400"])
+    assert len(list(read_pairs(tmp_path / "p.jsonl"))) == 2
