@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 from functools import cached_property
 from pathlib import Path
@@ -90,6 +91,12 @@ class Workspace:
         """The generator whose utility is the supervision."""
         self.note("generator", self._generator)
         return self._generator
+
+    def release(self) -> None:
+        """Drop the loaded models: training needs the memory, and a later stage loads them again in seconds."""
+        self.__dict__.pop("_generator", None)
+        self.__dict__.pop("retrievers", None)
+        gc.collect()
 
     @cached_property
     def _generator(self) -> Generator:

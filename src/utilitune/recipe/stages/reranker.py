@@ -45,6 +45,7 @@ def _train(workspace: Workspace) -> Mapping[str, Any]:
     from utilitune.rerank import RerankerConfig, build_groups, train_reranker
     from utilitune.scoring import make_utility
 
+    workspace.release()
     section = workspace.recipe.reranker
     groups = build_groups(
         read_labels(workspace.folder("label") / "labels.jsonl"),

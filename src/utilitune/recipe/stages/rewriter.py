@@ -75,6 +75,7 @@ def _pairs(workspace: Workspace) -> Mapping[str, Any]:
 def _train(workspace: Workspace) -> Mapping[str, Any]:
     from utilitune.rewrite import DpoConfig, train_dpo
 
+    workspace.release()
     section = workspace.recipe.rewriter
     report = train_dpo(
         list(read_pairs(workspace.folder("pairs") / "pairs.jsonl")),
