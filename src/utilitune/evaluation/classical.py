@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from utilitune.errors import ConfigError, DataError
 from utilitune.evaluation.fractional_ndcg import fractional_ndcg
@@ -94,45 +95,49 @@ def classical(
         ``{measure name: {query_id: value}}``, every value in [0, 1]. nDCG lacks the queries without a
         positive gain.
     """
-    found: dict[str, PerQuery] = {}
-    binary = {q: {p: int(g >= relevant_from) for p, g in grades.items()} for q, grades in qrels.items()}
-    whole = not is_fractional(qrels) and all(g <= LARGEST_GRADE for gs in qrels.values() for g in gs.values())
     gains = {q: {p: max(g, 0.0) for p, g in grades.items()} for q, grades in qrels.items()}
-    for measure in measures:
-        if measure.family == "nDCG":
-            ideal = {query_id: grades for query_id, grades in gains.items() if any(grades.values())}
-            if whole:
-                integers = {q: {p: int(g) for p, g in grades.items()} for q, grades in ideal.items()}
-                found[measure.name] = _by_ir_measures(order, integers, measure)
-            else:
-                found[measure.name] = {
-                    query_id: fractional_ndcg(order.get(query_id, ()), grades, measure.cutoff)
-                    for query_id, grades in ideal.items()
-                }
-        else:
-            found[measure.name] = _by_ir_measures(order, binary, measure)
+    ideal = {query_id: grades for query_id, grades in gains.items() if any(grades.values())}
+    whole = not is_fractional(qrels) and all(g <= LARGEST_GRADE for gs in qrels.values() for g in gs.values())
+    graded = [measure for measure in measures if measure.family == "nDCG"]
+    binary = {q: {p: int(g >= relevant_from) for p, g in grades.items()} for q, grades in qrels.items()}
+    found = _by_ir_measures(order, binary, [measure for measure in measures if measure.family != "nDCG"])
+    if whole:
+        integers = {q: {p: int(g) for p, g in grades.items()} for q, grades in ideal.items()}
+        return found | _by_ir_measures(order, integers, graded)
+    for measure in graded:
+        found[measure.name] = {
+            query_id: fractional_ndcg(order.get(query_id, ()), grades, measure.cutoff)
+            for query_id, grades in ideal.items()
+        }
     return found
 
 
 def _by_ir_measures(
-    order: Mapping[str, Sequence[str]], qrels: Mapping[str, Mapping[str, int]], measure: Measure
-) -> PerQuery:
+    order: Mapping[str, Sequence[str]], qrels: Mapping[str, Mapping[str, int]], measures: Sequence[Measure]
+) -> dict[str, PerQuery]:
+    """Compute measures in as few passes over the run as can be: one, and one for each cut-off of RR."""
     import ir_measures
 
-    wanted = getattr(ir_measures, measure.family)
-    # pytrec_eval has no RR with a cut-off: cutting the list says the same.
-    cut = measure.cutoff if measure.family == "RR" else None
-    if measure.cutoff is not None and cut is None:
-        wanted = wanted @ measure.cutoff
-    # Ranks travel as scores n, n-1, …: trec_eval reads scores as 32-bit floats and re-sorts ties;
-    # ranks survive both.
-    run = {
-        query_id: {pid: float(len(pids) - rank) for rank, pid in enumerate(pids[:cut])}
-        for query_id, pids in order.items()
-        if pids and query_id in qrels
-    }
-    values = dict.fromkeys(qrels, 0.0)
-    if run:
-        for metric in ir_measures.pytrec_eval.iter_calc([wanted], qrels, run):
-            values[metric.query_id] = float(metric.value)
-    return values
+    passes: dict[int | None, dict[Any, list[str]]] = {}
+    for measure in measures:
+        wanted = getattr(ir_measures, measure.family)
+        # pytrec_eval has no RR with a cut-off: cutting the list says the same.
+        cut = measure.cutoff if measure.family == "RR" else None
+        if measure.cutoff is not None and cut is None:
+            wanted = wanted @ measure.cutoff
+        passes.setdefault(cut, {}).setdefault(wanted, []).append(measure.name)
+    found: dict[str, PerQuery] = {measure.name: dict.fromkeys(qrels, 0.0) for measure in measures}
+    for cut, names in passes.items():
+        # Ranks travel as scores n, n-1, …: trec_eval reads scores as 32-bit floats and re-sorts ties;
+        # ranks survive both.
+        run = {
+            query_id: {pid: float(len(pids) - rank) for rank, pid in enumerate(pids[:cut])}
+            for query_id, pids in order.items()
+            if pids and query_id in qrels
+        }
+        if not run:
+            continue
+        for metric in ir_measures.pytrec_eval.iter_calc(list(names), qrels, run):
+            for name in names[metric.measure]:
+                found[name][metric.query_id] = float(metric.value)
+    return found

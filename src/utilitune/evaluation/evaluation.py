@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from utilitune.errors import ConfigError
@@ -12,8 +12,7 @@ from utilitune.evaluation.significance import (
     SEED,
     Significance,
     bootstrap_interval,
-    holm,
-    significance,
+    significance_family,
 )
 from utilitune.evaluation.table import Row, Table
 
@@ -113,19 +112,14 @@ class Evaluation:
         if measures is None:
             self._check(before, after)
             measures = [m for m in self.per_query[before] if m in self.per_query[after]]
-        found = {}
+        pairs = []
         for measure in measures:
             first, second = self.values(before, measure), self.values(after, measure)
             # They differ only under only_answered.
             common = [query_id for query_id in first if query_id in second]
-            found[measure] = significance(
-                {query_id: first[query_id] for query_id in common},
-                {query_id: second[query_id] for query_id in common},
-                resamples=resamples,
-                seed=self.seed,
-            )
-        corrected = holm([one.p for one in found.values()])
-        return {m: replace(one, p_holm=p) for (m, one), p in zip(found.items(), corrected, strict=True)}
+            pairs.append(({q: first[q] for q in common}, {q: second[q] for q in common}))
+        family = significance_family(pairs, resamples=resamples, seed=self.seed)
+        return dict(zip(measures, family, strict=True))
 
     def changes(self, before: str, after: str, measure: str, limit: int = 10) -> list[Change]:
         """Return the queries that changed most, largest first (equal changes by id).

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ _CELLS_AT_ONCE = 2_000_000
 _EXACT_UP_TO = 13
 
 Floats = NDArray[np.float64]
+Values = Mapping[str, float] | Sequence[float]
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Significance:
 
 
 def significance(
-    a: Mapping[str, float] | Sequence[float],
-    b: Mapping[str, float] | Sequence[float],
+    a: Values,
+    b: Values,
     *,
     resamples: int = RESAMPLES,
     confidence: float = 0.95,
@@ -68,30 +68,65 @@ def significance(
         seed: Seed of both.
 
     Returns:
-        Means, difference, percentile interval and p.
+        Means, difference, percentile interval and p; ``p_holm`` is ``None``.
 
     Raises:
         DataError: If the two do not cover the same queries, or a value is not finite.
     """
-    first, second = _paired(a, b)
-    difference = second - first
-    n = len(difference)
-    low, high = bootstrap_interval(difference, resamples=resamples, confidence=confidence, seed=seed) or (
-        None,
-        None,
-    )
-    return Significance(
-        n=n,
-        before=float(first.mean()) if n else None,
-        after=float(second.mean()) if n else None,
-        difference=float(difference.mean()) if n else None,
-        low=low,
-        high=high,
-        p=randomisation_p(difference, resamples=resamples, seed=seed),
-        wins=int((difference > 0).sum()),
-        losses=int((difference < 0).sum()),
-        ties=int((difference == 0).sum()),
-    )
+    (alone,) = significance_family([(a, b)], resamples=resamples, confidence=confidence, seed=seed)
+    return replace(alone, p_holm=None)
+
+
+def significance_family(
+    pairs: Sequence[tuple[Values, Values]],
+    *,
+    resamples: int = RESAMPLES,
+    confidence: float = 0.95,
+    seed: int = SEED,
+) -> list[Significance]:
+    """Make several comparisons that are read together: as ``significance``, p corrected by Holm over all of them.
+
+    Comparisons over equally many queries share their draws, so that each equals the one made alone, for a
+    fraction of the time.
+
+    Args:
+        pairs: ``(before, after)`` of each comparison, as ``significance`` takes them.
+        resamples: Draws of each test and interval.
+        confidence: Coverage of the intervals, in (0, 1).
+        seed: Seed of all.
+
+    Returns:
+        One comparison a pair, ``p_holm`` filled in.
+
+    Raises:
+        DataError: If a pair does not cover the same queries, or a value is not finite.
+    """
+    both = [_paired(a, b) for a, b in pairs]
+    differences = [second - first for first, second in both]
+    intervals = bootstrap_intervals(differences, resamples=resamples, confidence=confidence, seed=seed)
+    p_values = _randomisation_ps(differences, resamples, seed)
+    found = []
+    for (first, second), difference, interval, p, corrected in zip(
+        both, differences, intervals, p_values, holm(p_values), strict=True
+    ):
+        n = len(difference)
+        low, high = interval or (None, None)
+        found.append(
+            Significance(
+                n=n,
+                before=float(first.mean()) if n else None,
+                after=float(second.mean()) if n else None,
+                difference=float(difference.mean()) if n else None,
+                low=low,
+                high=high,
+                p=p,
+                wins=int((difference > 0).sum()),
+                losses=int((difference < 0).sum()),
+                ties=int((difference == 0).sum()),
+                p_holm=corrected,
+            )
+        )
+    return found
 
 
 def randomisation_p(differences: Sequence[float] | Floats, *, resamples: int = RESAMPLES, seed: int = SEED) -> float:
@@ -110,28 +145,43 @@ def randomisation_p(differences: Sequence[float] | Floats, *, resamples: int = R
     Returns:
         A value in (0, 1]; 1 when there is no difference at all.
     """
-    values = np.asarray(differences, dtype=np.float64)
-    values = values[values != 0]
-    if not len(values):
-        return 1.0
+    return _randomisation_ps([np.asarray(differences, dtype=np.float64)], resamples, seed)[0]
+
+
+def _randomisation_ps(columns: Sequence[Floats], resamples: int, seed: int) -> list[float]:
+    found: dict[int, float] = {}
+    sampled: dict[int, list[int]] = {}
+    for index, values in enumerate(columns):
+        moved = values[values != 0]
+        if not len(moved):
+            found[index] = 1.0
+        elif len(moved) <= _EXACT_UP_TO:
+            patterns = (np.arange(2 ** len(moved))[:, None] >> np.arange(len(moved))) & 1
+            found[index] = float((np.abs((2 * patterns - 1) @ moved) >= _reach(moved)).mean())
+        else:
+            sampled.setdefault(len(values), []).append(index)
+    for n, indices in sampled.items():
+        hits = dict.fromkeys(indices, 0)
+        for bits in _sign_flips(n, resamples, seed):
+            for index in indices:
+                values = columns[index]
+                sums = 2 * (bits @ values) - values.sum()
+                hits[index] += int((np.abs(sums) >= _reach(values)).sum())
+        found |= {index: (count + 1) / (resamples + 1) for index, count in hits.items()}
+    return [found[index] for index in range(len(columns))]
+
+
+def _reach(values: Floats) -> float:
     # Equal sums reached in another order may differ in the last bit; they count as equal.
-    reach = abs(float(values.sum())) - 1e-12 * float(np.abs(values).sum())
-    if len(values) <= _EXACT_UP_TO:
-        patterns = (np.arange(2 ** len(values))[:, None] >> np.arange(len(values))) & 1
-        return float((np.abs((2 * patterns - 1) @ values) >= reach).mean())
+    return abs(float(values.sum())) - 1e-12 * float(np.abs(values).sum())
+
+
+def _sign_flips(n: int, resamples: int, seed: int) -> Iterator[Floats]:
+    """Yield blocks of rows of 0 and 1, ``resamples`` rows of ``n`` in all."""
     generator = np.random.default_rng(seed)
-    hits, left = 0, resamples
-    while left:
-        rows = min(left, max(1, _CELLS_AT_ONCE // len(values)))
-        bits = np.unpackbits(
-            generator.integers(0, 256, (rows, (len(values) + 7) // 8), dtype=np.uint8),
-            axis=1,
-            count=len(values),
-        )
-        flipped = 2 * (bits.astype(np.float64) @ values) - values.sum()
-        hits += int((np.abs(flipped) >= reach).sum())
-        left -= rows
-    return (hits + 1) / (resamples + 1)
+    for rows in _blocks(n, resamples):
+        packed = generator.integers(0, 256, (rows, (n + 7) // 8), dtype=np.uint8)
+        yield np.unpackbits(packed, axis=1, count=n).astype(np.float64)
 
 
 def bootstrap_interval(
@@ -155,21 +205,63 @@ def bootstrap_interval(
     Raises:
         ConfigError: If ``confidence`` is not in (0, 1) or ``resamples`` is below 1.
     """
+    return bootstrap_intervals([values], resamples=resamples, confidence=confidence, seed=seed)[0]
+
+
+def bootstrap_intervals(
+    columns: Sequence[Sequence[float] | Floats],
+    *,
+    resamples: int = RESAMPLES,
+    confidence: float = 0.95,
+    seed: int = SEED,
+) -> list[tuple[float, float] | None]:
+    """Return the interval of each of several means; columns of equal length share their draws.
+
+    Args:
+        columns: The values of each mean, one a query.
+        resamples: Draws, >= 1.
+        confidence: Coverage, in (0, 1).
+        seed: Seed of the draws.
+
+    Returns:
+        As ``bootstrap_interval``, one a column.
+
+    Raises:
+        ConfigError: If ``confidence`` is not in (0, 1) or ``resamples`` is below 1.
+    """
     if not 0 < confidence < 1 or resamples < 1:
         raise ConfigError(f"confidence {confidence} must lie in (0, 1) and resamples {resamples} must be at least 1")
-    data = np.asarray(values, dtype=np.float64)
-    if len(data) < 2:
-        return None
-    generator = np.random.default_rng(seed)
-    means = np.empty(resamples)
-    done = 0
-    while done < resamples:
-        rows = min(resamples - done, max(1, _CELLS_AT_ONCE // len(data)))
-        means[done : done + rows] = data[generator.integers(0, len(data), (rows, len(data)), dtype=np.int32)].mean(1)
-        done += rows
+    data = [np.asarray(values, dtype=np.float64) for values in columns]
+    found: list[tuple[float, float] | None] = [None] * len(data)
+    alike: dict[int, list[int]] = {}
+    for index, values in enumerate(data):
+        if len(values) >= 2:
+            alike.setdefault(len(values), []).append(index)
     tail = (1 - confidence) / 2
-    low, high = np.quantile(means, [tail, 1 - tail])
-    return float(low), float(high)
+    for n, indices in alike.items():
+        means: dict[int, list[Floats]] = {index: [] for index in indices}
+        for counts in _draw_counts(n, resamples, seed):
+            for index in indices:
+                means[index].append(counts @ data[index] / n)
+        for index in indices:
+            low, high = np.quantile(np.concatenate(means[index]), [tail, 1 - tail])
+            found[index] = float(low), float(high)
+    return found
+
+
+def _draw_counts(n: int, resamples: int, seed: int) -> Iterator[Floats]:
+    """Yield blocks of rows that say how often each of ``n`` queries was drawn, ``resamples`` rows in all."""
+    generator = np.random.default_rng(seed)
+    for rows in _blocks(n, resamples):
+        drawn = generator.integers(0, n, (rows, n), dtype=np.int64)
+        drawn += np.arange(rows, dtype=np.int64)[:, None] * n
+        yield np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n).astype(np.float64)
+
+
+def _blocks(n: int, resamples: int) -> Iterator[int]:
+    most = max(1, _CELLS_AT_ONCE // n)
+    for start in range(0, resamples, most):
+        yield min(most, resamples - start)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -190,9 +282,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-def _paired(
-    a: Mapping[str, float] | Sequence[float], b: Mapping[str, float] | Sequence[float]
-) -> tuple[Floats, Floats]:
+def _paired(a: Values, b: Values) -> tuple[Floats, Floats]:
     if isinstance(a, Mapping) != isinstance(b, Mapping):
         raise DataError("one system is given by query id and the other as a list; give both in the same form")
     if isinstance(a, Mapping) and isinstance(b, Mapping):
@@ -209,6 +299,6 @@ def _paired(
         if len(first) != len(second):
             raise DataError(f"{len(first)} values against {len(second)}; a paired test needs the same queries")
     pair = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if not all(math.isfinite(value) for array in pair for value in array):
+    if not all(np.isfinite(array).all() for array in pair):
         raise DataError("a value is not finite; a missing query counts 0, never NaN")
     return pair

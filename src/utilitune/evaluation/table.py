@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from utilitune.errors import ConfigError
-from utilitune.evaluation.significance import SEED, Significance, bootstrap_interval, holm, significance
+from utilitune.evaluation.significance import SEED, Significance, bootstrap_intervals, significance_family
+
+Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
@@ -90,32 +92,31 @@ class Table:
             ConfigError: If ``before`` or an ``after`` row is not there, or two rows of a block share a name.
         """
         self._check()
-        named = {(row.block, row.name): row for row in self.rows}
-        cells: dict[tuple[str, str, str], Cell] = {}
-        for row in self.rows:
-            base = named.get((row.block, self.before or "")) if self.compared(row) else None
-            for measure in self.columns:
-                values = row.values.get(measure)
-                if values:
-                    cells[row.block, row.name, measure] = self._cell(values, base.values.get(measure) if base else None)
-        family = [key for key, cell in cells.items() if cell.change is not None]
-        corrected = holm([change.p for key in family if (change := cells[key].change) is not None])
-        for key, p in zip(family, corrected, strict=True):
-            change = cells[key].change
-            if change is not None:
-                cells[key] = replace(cells[key], change=replace(change, p_holm=p))
+        values = {
+            (row.block, row.name, measure): row.values[measure]
+            for row in self.rows
+            for measure in self.columns
+            if row.values.get(measure)
+        }
+        ordered = {key: [own[query_id] for query_id in sorted(own)] for key, own in values.items()}
+        intervals = bootstrap_intervals(list(ordered.values()), seed=self.seed)
+        changes = self._changes(values)
+        cells = {}
+        for (key, own), interval in zip(ordered.items(), intervals, strict=True):
+            low, high = interval or (None, None)
+            cells[key] = Cell(len(own), sum(own) / len(own), low, high, changes.get(key))
         return cells
 
-    def _cell(self, values: Mapping[str, float], base: Mapping[str, float] | None) -> Cell:
-        ordered = [values[key] for key in sorted(values)]
-        low, high = bootstrap_interval(ordered, seed=self.seed) or (None, None)
-        common = [key for key in values if key in base] if base else []
-        change = None
-        if base and common:
-            change = significance(
-                {key: base[key] for key in common}, {key: values[key] for key in common}, seed=self.seed
-            )
-        return Cell(len(ordered), sum(ordered) / len(ordered), low, high, change)
+    def _changes(self, values: Mapping[Key, Mapping[str, float]]) -> dict[Key, Significance]:
+        """Compare every ``after`` cell with its block's ``before`` cell, as one family."""
+        after = {(row.block, row.name) for row in self.rows if self.compared(row)}
+        family: dict[Key, tuple[dict[str, float], dict[str, float]]] = {}
+        for (block, name, measure), own in values.items():
+            base = values.get((block, self.before or "", measure), {})
+            common = [query_id for query_id in own if query_id in base]
+            if common and (block, name) in after:
+                family[block, name, measure] = ({q: base[q] for q in common}, {q: own[q] for q in common})
+        return dict(zip(family, significance_family(list(family.values()), seed=self.seed), strict=True))
 
     def _check(self) -> None:
         pairs = [(row.block, row.name) for row in self.rows]
