@@ -10,9 +10,11 @@ from utilitune.evaluation.answer_accuracy import accuracy
 from utilitune.evaluation.answers import answer_questions
 from utilitune.evaluation.evaluate import evaluate
 from utilitune.evaluation.evaluation import Change, Evaluation
+from utilitune.evaluation.latex import latex_table
+from utilitune.evaluation.markdown import markdown_table
 from utilitune.evaluation.measures import Measure, known_measures, parse_measure, parse_measures
 from utilitune.evaluation.ranking import rank_run, ranking
-from utilitune.evaluation.rendering import markdown_table, render_table
+from utilitune.evaluation.rendering import render_table
 from utilitune.evaluation.report import write_report
 from utilitune.evaluation.significance import (
     Significance,
@@ -20,6 +22,7 @@ from utilitune.evaluation.significance import (
     holm,
     randomisation_p,
     significance,
+    significance_family,
 )
 from utilitune.evaluation.table import Row, Table
 from utilitune.evaluation.udcg import UdcgScores, udcg, udcg_at_k
@@ -45,6 +48,7 @@ __all__ = [
     "f1",
     "holm",
     "known_measures",
+    "latex_table",
     "markdown_table",
     "normalise_answer",
     "parse_measure",
@@ -54,6 +58,7 @@ __all__ = [
     "ranking",
     "render_table",
     "significance",
+    "significance_family",
     "udcg",
     "udcg_at_k",
     "udcg_theta",

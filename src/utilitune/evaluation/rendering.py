@@ -1,66 +1,92 @@
-"""A table as Markdown and as plain text for a terminal."""
+"""A table in words: the cells as text, and the whole as aligned plain text for a terminal."""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from utilitune.evaluation.table import Cell, Row, Table
+from utilitune.evaluation.table import Table
 
 DASH = "–"
+TableJson = Mapping[str, Any]
+"""What ``Table.as_dict`` returns, or the same read back from ``report.json``."""
 
 
-def render_table(table: Table, width: int = 110) -> str:
-    """Return the table as aligned plain text (no colour codes), notes underneath.
+@dataclass(frozen=True)
+class Grid:
+    """A table as text.
+
+    Attributes:
+        title: Heading.
+        head: Headings of the columns; the first one is empty where the table has blocks.
+        lines: One list of cells a row, as long as ``head``; a block's name stands in its first row only.
+        blocks: Block of each row.
+        first: Index of the first column of measures.
+        footer: Lines to stand under the table.
+    """
+
+    title: str
+    head: list[str]
+    lines: list[list[str]]
+    blocks: list[str]
+    first: int
+    footer: list[str]
+
+
+def grid(table: Table | TableJson) -> Grid:
+    """Return the table with every cell as text.
 
     Args:
-        table: The table.
-        width: Columns of the terminal; a table that is wider is printed measure by measure.
+        table: The table, or its JSON form.
 
     Returns:
-        Text that ends with a line break.
+        The text, nothing escaped.
     """
-    head, lines = _grid(table)
-    text = [table.title, ""] if table.title else []
-    whole = _aligned(table, head, lines)
-    if max(map(_width, whole)) <= width:
-        text += whole
-    else:
-        first = len(head) - len(table.columns)
-        for column, measure in enumerate(table.columns, first):
-            text += _aligned(table, [*head[:first], measure], [[*line[:first], line[column]] for line in lines])
-            text.append("")
-    return "\n".join([*text, *(["", *_footer(table)])]).replace("\n\n\n", "\n\n").rstrip() + "\n"
+    body = table.as_dict() if isinstance(table, Table) else table
+    blocks = [row["block"] for row in body["rows"]]
+    blocked = any(blocks)
+    head = ([""] if blocked else []) + ["system", "n", *body["columns"]]
+    lines = []
+    previous = None
+    for row in body["rows"]:
+        own = [row["cells"].get(measure) for measure in body["columns"]]
+        n = row_n(row)
+        label = [row["block"] if row["block"] != previous else ""] if blocked else []
+        previous = row["block"]
+        lines.append([*label, row["name"], str(n), *(format_cell(cell, n) for cell in own)])
+    return Grid(body["title"], head, lines, blocks, len(head) - len(body["columns"]), legend(body))
 
 
-def markdown_table(table: Table) -> str:
-    """Return the table as Markdown, heading and notes included."""
-    head, lines = _grid(table)
-    text = [f"## {escape_cell(table.title)}", ""] if table.title else []
-    text.append("| " + " | ".join(map(escape_cell, head)) + " |")
-    text.append("|" + "---|" * len(head))
-    text += ["| " + " | ".join(map(escape_cell, line)) + " |" for line in lines]
-    return "\n".join([*text, "", *(f"{escape_cell(line)}  " for line in _footer(table))]).rstrip() + "\n"
+def row_n(row: Mapping[str, Any]) -> int:
+    """Return the number of queries of a row: the most of its cells."""
+    return max((cell["n"] for cell in row["cells"].values() if cell is not None), default=0)
 
 
-def escape_cell(text: str) -> str:
-    """Return ``text`` so that it stays inside one cell or line of Markdown.
+def legend(table: TableJson) -> list[str]:
+    """Return what brackets and arrows mean, then the table's own notes.
 
     Args:
-        text: Any text, such as a system name or an answer.
+        table: A table's JSON form.
 
     Returns:
-        One line: line breaks of every kind become spaces; backslashes, pipes and HTML brackets are escaped.
+        One line each.
     """
-    flat = " ".join(text.split())
-    return flat.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace(">", "&gt;")
+    line = "Brackets: 95 % bootstrap interval over queries."
+    if table["after"]:
+        line += (
+            f" ▶: from {table['before']!r}, Δ with its paired 95 % interval, p of the paired randomisation "
+            "test, Holm-corrected over this table."
+        )
+    return [line, *(" ".join(note.split()) for note in table["notes"])]
 
 
-def format_cell(cell: Cell | None, row_n: int) -> str:
+def format_cell(cell: Mapping[str, Any] | None, row_n: int) -> str:
     """Return the text of one cell.
 
     Args:
-        cell: The cell, ``None`` where the system was not scored.
+        cell: The cell's JSON form, ``None`` where the system was not scored.
         row_n: Queries of the row; a cell over another number says so.
 
     Returns:
@@ -68,70 +94,69 @@ def format_cell(cell: Cell | None, row_n: int) -> str:
     """
     if cell is None:
         return DASH
-    own_n = f" n={cell.n}" if cell.n != row_n else ""
-    change = cell.change
-    if change is None or change.before is None or change.after is None or change.difference is None:
-        return f"{cell.mean:.3f}{_interval(cell.low, cell.high)}{own_n}"
-    if change.n not in (cell.n, row_n):
-        own_n = f" n={change.n}"
-    p = change.p if change.p_holm is None else change.p_holm
-    inside = f"Δ {_signed(change.difference)}{_interval(change.low, change.high, signed=True)}, p {_p(p)}"
-    return f"{change.before:.3f} ▶ {change.after:.3f} ({inside}){own_n}"
+    own_n = f" n={cell['n']}" if cell["n"] != row_n else ""
+    change = cell["change"]
+    if change is None or change["difference"] is None:
+        return f"{cell['mean']:.3f}{interval(cell['low'], cell['high'])}{own_n}"
+    if change["n"] not in (cell["n"], row_n):
+        own_n = f" n={change['n']}"
+    inside = f"Δ {signed(change['difference'])}{interval(change['low'], change['high'], sign=True)}, {p_text(change)}"
+    return f"{change['before']:.3f} ▶ {change['after']:.3f} ({inside}){own_n}"
 
 
-def _grid(table: Table) -> tuple[list[str], list[list[str]]]:
-    cells = table.cells()
-    blocked = table.blocks() != [""]
-    head = ([""] if blocked else []) + ["system", "n", *table.columns]
-    lines = []
-    previous = None
-    for row in table.rows:
-        own = [cells.get((row.block, row.name, measure)) for measure in table.columns]
-        n = max((cell.n for cell in own if cell is not None), default=0)
-        label = [row.block if row.block != previous else ""] if blocked else []
-        previous = row.block
-        lines.append([*label, row.name, str(n), *(format_cell(cell, n) for cell in own)])
-    return head, lines
+def interval(low: float | None, high: float | None, sign: bool = False) -> str:
+    """Return `` [low, high]``, or nothing where there is no interval."""
+    if low is None or high is None:
+        return ""
+    return f" [{signed(low)}, {signed(high)}]" if sign else f" [{low:.3f}, {high:.3f}]"
 
 
-def _aligned(table: Table, head: list[str], lines: list[list[str]]) -> list[str]:
+def signed(value: float) -> str:
+    """Return three decimals with a sign; a zero has no direction."""
+    text = f"{value:+.3f}"
+    return "0.000" if text in ("+0.000", "-0.000") else text.replace("-", "−")
+
+
+def p_text(change: Mapping[str, Any]) -> str:
+    """Return ``p .012``, corrected where there is a family."""
+    value = change["p"] if change["p_holm"] is None else change["p_holm"]
+    return "p " + ("< .001" if value < 0.001 else f"{value:.3f}".lstrip("0") if value < 1 else "1")
+
+
+def render_table(table: Table | TableJson, width: int = 110) -> str:
+    """Return the table as aligned plain text (no colour codes), notes underneath.
+
+    Args:
+        table: The table, or its JSON form.
+        width: Columns of the terminal; a table that is wider is printed measure by measure.
+
+    Returns:
+        Text that ends with a line break.
+    """
+    made = grid(table)
+    text = [made.title, ""] if made.title else []
+    whole = _aligned(made.head, made.lines, made.blocks)
+    if max(map(_width, whole)) <= width:
+        text += whole
+    else:
+        for column in range(made.first, len(made.head)):
+            lines = [[*line[: made.first], line[column]] for line in made.lines]
+            text += _aligned([*made.head[: made.first], made.head[column]], lines, made.blocks)
+            text.append("")
+    return "\n".join([*text, "", *made.footer]).replace("\n\n\n", "\n\n").rstrip() + "\n"
+
+
+def _aligned(head: list[str], lines: list[list[str]], blocks: list[str]) -> list[str]:
     widths = [max(_width(line[column]) for line in [head, *lines]) for column in range(len(head))]
     rule = "  ".join("-" * width for width in widths)
     text = [_pad(head, widths), rule]
     previous = None
-    for row, line in zip(table.rows, lines, strict=True):
-        if previous is not None and row.block != previous:
+    for block, line in zip(blocks, lines, strict=True):
+        if previous is not None and block != previous:
             text.append(rule)
-        previous = row.block
+        previous = block
         text.append(_pad(line, widths))
     return text
-
-
-def _footer(table: Table) -> list[str]:
-    compared: list[Row] = [row for row in table.rows if table.compared(row)]
-    legend = "Brackets: 95 % bootstrap interval over queries."
-    if compared:
-        legend += (
-            f" ▶: from {table.before!r}, Δ with its paired 95 % interval, p of the paired randomisation "
-            "test, Holm-corrected over this table."
-        )
-    return [legend, *(" ".join(note.split()) for note in table.notes)]
-
-
-def _interval(low: float | None, high: float | None, signed: bool = False) -> str:
-    if low is None or high is None:
-        return ""
-    return f" [{_signed(low)}, {_signed(high)}]" if signed else f" [{low:.3f}, {high:.3f}]"
-
-
-def _signed(value: float) -> str:
-    text = f"{value:+.3f}"
-    # A zero has no direction.
-    return "0.000" if text in ("+0.000", "-0.000") else text.replace("-", "−")
-
-
-def _p(value: float) -> str:
-    return "< .001" if value < 0.001 else f"{value:.3f}".lstrip("0") if value < 1 else "1"
 
 
 def _width(text: str) -> int:

@@ -1,4 +1,4 @@
-"""The report of a run: ``report.md``, ``report.json``, ``per_query.csv``."""
+"""The report of a run: one JSON, and Markdown, LaTeX and CSV made from it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import csv
 import io
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from utilitune.evaluation.evaluation import coverage
-from utilitune.evaluation.rendering import escape_cell, markdown_table
-from utilitune.evaluation.table import Cell, Table
+from utilitune.errors import DataError
+from utilitune.evaluation.latex import report_latex
+from utilitune.evaluation.markdown import report_markdown
+from utilitune.evaluation.table import Table
 from utilitune.records import write_json, write_text
+
+KEYS = ("table", "block", "system", "query_id")
 
 
 def write_report(
@@ -24,6 +26,7 @@ def write_report(
     counts: Mapping[str, Mapping[str, int]] | None = None,
     notes: Sequence[str] = (),
     manifest: Mapping[str, Any] | None = None,
+    examples: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Path]:
     """Write tables, counts and provenance.
 
@@ -35,51 +38,35 @@ def write_report(
             stands on the first page, zeros included.
         notes: Sentences that a reader must know, such as "the reader never abstains".
         manifest: Everything that made the numbers (``records.manifest``).
+        examples: Queries that changed, with their texts (``compare.largest_changes``); in the JSON alone.
 
     Returns:
-        The three paths, by file name.
+        The paths by file name: ``report.json``, ``report.md``, ``report.tex``, ``per_query.csv``.
     """
     home = Path(folder)
     home.mkdir(parents=True, exist_ok=True)
-    paths = {name: home / name for name in ("report.md", "report.json", "per_query.csv")}
-    write_text(paths["report.md"], report_markdown(tables, title, counts or {}, notes, manifest or {}))
-    body = report_json(tables, title, counts or {}, notes, manifest or {})
-    write_json(paths["report.json"], body)
+    body = report_json(tables, title, counts or {}, notes, manifest or {}, examples)
+    paths = write_renderings(home, body)
+    paths["per_query.csv"] = home / "per_query.csv"
     write_text(paths["per_query.csv"], per_query_csv(tables))
     return paths
 
 
-def report_markdown(
-    tables: Sequence[Table],
-    title: str,
-    counts: Mapping[str, Mapping[str, int]],
-    notes: Sequence[str],
-    manifest: Mapping[str, Any],
-) -> str:
-    """Return the report as Markdown.
+def write_renderings(folder: Path, body: Mapping[str, Any]) -> dict[str, Path]:
+    """Write a report's JSON, and the Markdown and LaTeX made from it.
 
     Args:
-        tables: The tables.
-        title: Heading.
-        counts: As in ``write_report``.
-        notes: As in ``write_report``.
-        manifest: As in ``write_report``; its plain fields are listed at the end.
+        folder: An existing folder.
+        body: What ``report_json`` returns.
 
     Returns:
-        Markdown text.
+        The paths by file name.
     """
-    parts = [f"# {escape_cell(title)}\n"]
-    if notes:
-        parts.append("\n".join(f"* {escape_cell(note)}" for note in notes) + "\n")
-    parts += [markdown_table(table) for table in tables]
-    parts.append(_scored(tables))
-    parts.append(_counts(counts))
-    plain = {key: value for key, value in manifest.items() if isinstance(value, str | int | float | bool)}
-    if plain:
-        lines = [f"| {escape_cell(str(key))} | {escape_cell(str(value))} |" for key, value in plain.items()]
-        parts.append("## What made these numbers\n\n| field | value |\n|---|---|\n" + "\n".join(lines) + "\n")
-        parts.append("The whole manifest stands in `report.json`, the values of every query in `per_query.csv`.\n")
-    return "\n".join(part for part in parts if part)
+    texts = {"report.md": report_markdown(body), "report.tex": report_latex(body)}
+    write_json(folder / "report.json", body)
+    for name, text in texts.items():
+        write_text(folder / name, text)
+    return {name: folder / name for name in ("report.json", *texts)}
 
 
 def report_json(
@@ -88,6 +75,7 @@ def report_json(
     counts: Mapping[str, Mapping[str, int]],
     notes: Sequence[str],
     manifest: Mapping[str, Any],
+    examples: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Return the report as JSON-ready values: numbers at full precision, no NaN.
 
@@ -97,16 +85,18 @@ def report_json(
         counts: As in ``write_report``.
         notes: As in ``write_report``.
         manifest: As in ``write_report``.
+        examples: As in ``write_report``.
 
     Returns:
         A dictionary.
     """
     return {
         "title": title,
-        "tables": [_table_json(table) for table in tables],
+        "tables": [table.as_dict() for table in tables],
         "counts": {stage: dict(kinds) for stage, kinds in counts.items()},
         "notes": list(notes),
         "manifest": dict(manifest),
+        "examples": list(examples),
     }
 
 
@@ -115,7 +105,7 @@ def per_query_csv(tables: Sequence[Table]) -> str:
     measures = list(dict.fromkeys(measure for table in tables for measure in table.columns))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["table", "block", "system", "query_id", *measures])
+    writer.writerow([*KEYS, *measures])
     for table in tables:
         for row in table.rows:
             held = {measure: row.values[measure] for measure in table.columns if measure in row.values}
@@ -126,53 +116,39 @@ def per_query_csv(tables: Sequence[Table]) -> str:
     return out.getvalue()
 
 
-def _table_json(table: Table) -> dict[str, Any]:
-    cells = table.cells()
-
-    def found(cell: Cell | None) -> dict[str, Any] | None:
-        return None if cell is None else asdict(cell)
-
-    return {
-        "title": table.title,
-        "columns": list(table.columns),
-        "before": table.before,
-        "after": [row.name for row in table.rows if table.compared(row)],
-        "notes": list(table.notes),
-        "rows": [
-            {
-                "block": row.block,
-                "name": row.name,
-                "counts": dict(row.counts),
-                "cells": {measure: found(cells.get((row.block, row.name, measure))) for measure in table.columns},
-            }
-            for row in table.rows
-        ],
-    }
+PerQuery = dict[tuple[str, str, str], dict[str, dict[str, float]]]
 
 
-def _scored(tables: Sequence[Table]) -> str:
-    lines = []
-    for table in tables:
-        for row in table.rows:
-            if not row.counts:
-                continue
-            spoken = {"scored", "answered", "missing", "empty", "unjudged", "retrieved passages"}
-            rest = "; ".join(f"{kind}: {count}" for kind, count in row.counts.items() if count and kind not in spoken)
-            queries = coverage(row.counts) if "scored" in row.counts else ""
-            where = " · ".join(part for part in (table.title, row.block, row.name) if part)
-            lines.append(f"| {escape_cell(where)} | {escape_cell(queries)} | {escape_cell(rest)} |")
-    if not lines:
-        return ""
-    return "## What was scored\n\n| system | queries | beside that |\n|---|---|---|\n" + "\n".join(lines) + "\n"
+def read_per_query(path: Path | str) -> PerQuery:
+    """Read ``per_query.csv``.
 
+    Args:
+        path: The file.
 
-def _counts(counts: Mapping[str, Mapping[str, int]]) -> str:
-    head = "## Truncated, skipped, failed, fallen back on\n\n"
-    lines = [
-        f"| {escape_cell(stage)} | {escape_cell(kind)} | {count} |"
-        for stage, kinds in counts.items()
-        for kind, count in kinds.items()
-    ]
-    if not lines:
-        return head + "No stage reported any.\n"
-    return head + "| stage | kind | count |\n|---|---|---|\n" + "\n".join(lines) + "\n"
+    Returns:
+        ``{(table, block, system): {measure: {query_id: value}}}``, systems in file order; a measure that a system
+        lacks is not there.
+
+    Raises:
+        DataError: If the file is missing, or not one of ours.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from error
+    rows = csv.reader(io.StringIO(text, newline=""))
+    head = next(rows, [])
+    if tuple(head[: len(KEYS)]) != KEYS:
+        raise DataError(f"{path}: starts with {','.join(head)[:80]!r}; expected the columns {','.join(KEYS)}, measures")
+    measures = head[len(KEYS) :]
+    found: PerQuery = {}
+    for row in rows:
+        try:
+            table, block, system, query_id, *cells = row
+            own = found.setdefault((table, block, system), {})
+            for measure, cell in zip(measures, cells, strict=True):
+                if cell:
+                    own.setdefault(measure, {})[query_id] = float(cell)
+        except ValueError as error:
+            raise DataError(f"{path}:{rows.line_num}: not a line of per-query values ({error})") from error
+    return found

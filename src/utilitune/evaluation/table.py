@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from utilitune.errors import ConfigError
 from utilitune.evaluation.significance import SEED, Significance, bootstrap_intervals, significance_family
@@ -70,10 +71,6 @@ class Table:
     notes: Sequence[str] = ()
     seed: int = SEED
 
-    def blocks(self) -> list[str]:
-        """Return the block names in order of first appearance."""
-        return list(dict.fromkeys(row.block for row in self.rows))
-
     def compared(self, row: Row) -> bool:
         """Return whether ``row`` is shown as ``before ▶ after``."""
         if self.before is None or row.name == self.before:
@@ -106,6 +103,36 @@ class Table:
             low, high = interval or (None, None)
             cells[key] = Cell(len(own), sum(own) / len(own), low, high, changes.get(key))
         return cells
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the table as JSON-ready values: what every rendering is made from.
+
+        Returns:
+            ``title``, ``columns``, ``before``, ``after``, ``notes``, and ``rows`` of ``block``, ``name``, ``counts``,
+            ``cells`` (``{measure: cell}``, ``None`` where the system was not scored).
+        """
+        cells = self.cells()
+
+        def found(row: Row, measure: str) -> dict[str, Any] | None:
+            cell = cells.get((row.block, row.name, measure))
+            return None if cell is None else asdict(cell)
+
+        return {
+            "title": self.title,
+            "columns": list(self.columns),
+            "before": self.before,
+            "after": list(dict.fromkeys(row.name for row in self.rows if self.compared(row))),
+            "notes": list(self.notes),
+            "rows": [
+                {
+                    "block": row.block,
+                    "name": row.name,
+                    "counts": dict(row.counts),
+                    "cells": {measure: found(row, measure) for measure in self.columns},
+                }
+                for row in self.rows
+            ],
+        }
 
     def _changes(self, values: Mapping[Key, Mapping[str, float]]) -> dict[Key, Significance]:
         """Compare every ``after`` cell with its block's ``before`` cell, as one family."""

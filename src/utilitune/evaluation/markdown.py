@@ -1,0 +1,98 @@
+"""A report as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from utilitune.evaluation.evaluation import coverage
+from utilitune.evaluation.rendering import TableJson, grid
+from utilitune.evaluation.table import Table
+
+SPOKEN = frozenset({"scored", "answered", "missing", "empty", "unjudged", "retrieved passages"})
+"""Counts that ``coverage`` says in words."""
+
+
+def report_markdown(body: Mapping[str, Any]) -> str:
+    """Return the report as Markdown.
+
+    Args:
+        body: What ``report_json`` returns; the plain fields of its manifest are listed at the end.
+
+    Returns:
+        Markdown text.
+    """
+    parts = [f"# {escape_cell(body['title'])}\n"]
+    if body["notes"]:
+        parts.append("\n".join(f"* {escape_cell(note)}" for note in body["notes"]) + "\n")
+    parts += [markdown_table(table) for table in body["tables"]]
+    parts.append(_scored(body))
+    parts.append(_counts(body["counts"]))
+    plain = {key: value for key, value in body["manifest"].items() if isinstance(value, str | int | float | bool)}
+    if plain:
+        lines = [f"| {escape_cell(str(key))} | {escape_cell(str(value))} |" for key, value in plain.items()]
+        parts.append("## What made these numbers\n\n| field | value |\n|---|---|\n" + "\n".join(lines) + "\n")
+        parts.append("The whole manifest stands in `report.json`, the values of every query in `per_query.csv`.\n")
+    return "\n".join(part for part in parts if part)
+
+
+def markdown_table(table: Table | TableJson) -> str:
+    """Return the table as Markdown, heading and notes included.
+
+    Args:
+        table: The table, or its JSON form.
+
+    Returns:
+        Markdown text that ends with a line break.
+    """
+    made = grid(table)
+    text = [f"## {escape_cell(made.title)}", ""] if made.title else []
+    text.append("| " + " | ".join(map(escape_cell, made.head)) + " |")
+    text.append("|" + "---|" * len(made.head))
+    text += ["| " + " | ".join(map(escape_cell, line)) + " |" for line in made.lines]
+    return "\n".join([*text, "", *(f"{escape_cell(line)}  " for line in made.footer)]).rstrip() + "\n"
+
+
+def escape_cell(text: str) -> str:
+    """Return ``text`` so that it stays inside one cell or line of Markdown.
+
+    Args:
+        text: Any text, such as a system name or an answer.
+
+    Returns:
+        One line: line breaks of every kind become spaces; backslashes, pipes and HTML brackets are escaped.
+    """
+    flat = " ".join(text.split())
+    return flat.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def scored(body: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return what stands beside every mean: system, queries in words, every other count that is not 0."""
+    lines = []
+    for table in body["tables"]:
+        for row in table["rows"]:
+            counts = row["counts"]
+            if counts:
+                rest = "; ".join(f"{kind}: {count}" for kind, count in counts.items() if count and kind not in SPOKEN)
+                where = " · ".join(part for part in (table["title"], row["block"], row["name"]) if part)
+                lines.append((where, coverage(counts) if "scored" in counts else "", rest))
+    return lines
+
+
+def _scored(body: Mapping[str, Any]) -> str:
+    lines = ["| " + " | ".join(map(escape_cell, line)) + " |" for line in scored(body)]
+    if not lines:
+        return ""
+    return "## What was scored\n\n| system | queries | beside that |\n|---|---|---|\n" + "\n".join(lines) + "\n"
+
+
+def _counts(counts: Mapping[str, Mapping[str, int]]) -> str:
+    head = "## Truncated, skipped, failed, fallen back on\n\n"
+    lines = [
+        f"| {escape_cell(stage)} | {escape_cell(kind)} | {count} |"
+        for stage, kinds in counts.items()
+        for kind, count in kinds.items()
+    ]
+    if not lines:
+        return head + "No stage reported any.\n"
+    return head + "| stage | kind | count |\n|---|---|---|\n" + "\n".join(lines) + "\n"
