@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,16 +106,29 @@ class Renderer:
         """
         if self._template is None or not prompt.messages:
             text = prompt.plain or "\n\n".join(content for _, content in prompt.messages)
-            return (self._disarm(text) if prompt.messages else text), False
-        messages = tuple((role, self._disarm(content)) for role, content in prompt.messages)
-        return self._apply(self._arrange(messages)), True
+            return (self.disarm(text) if prompt.messages else text), False
+        return self._apply(self.conversation(prompt.messages)), True
+
+    def conversation(self, messages: Sequence[tuple[str, str]]) -> Messages:
+        """Return chat messages as the chat template gets them: disarmed, alternating, the last one the user's.
+
+        Args:
+            messages: ``(role, content)`` in order.
+
+        Returns:
+            ``(role, content)`` in order.
+
+        Raises:
+            ValueError: When the messages do not end with a user turn.
+        """
+        return self._arrange(tuple((role, self.disarm(content)) for role, content in messages))
 
     def is_armed(self, prompt: Prompt) -> bool:
         """Tell whether a rendered prompt holds text that looks like a special token of this model."""
         texts = (prompt.plain, *(content for _, content in prompt.messages))
         return bool(prompt.messages) and any(token in text for token in self._special for text in texts)
 
-    def _disarm(self, content: str) -> str:
+    def disarm(self, content: str) -> str:
         """Split what looks like a special token, so that no passage can end a turn or begin another."""
         for token in self._special:
             content = content.replace(token, f"{token[0]} {token[1:]}")

@@ -12,7 +12,7 @@ from utilitune.errors import DataError
 from utilitune.records import read_rows, write_rows
 from utilitune.records.pair import Message
 
-Source = Literal["sample", "greedy", "original", "first-question"]
+Source = Literal["sample", "greedy", "original", "first-question", "previous-question", "history", "keywords"]
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,7 @@ class Candidate:
     Attributes:
         query_id: The conversational question.
         text: The candidate query, one line.
-        source: ``sample`` or ``greedy`` (the model wrote it), ``original`` (the question as typed),
-            ``first-question`` (the conversation's first question, then the question).
+        source: ``sample`` or ``greedy`` (the model wrote it), or a name of ``CHEAP`` (made from the conversation).
         prompt: The messages that asked for it; the preference pair trains on exactly these.
         utility: What its passages were worth, in units of the typical spread within a query (see
             ``reward_candidates``); ``None`` before the reward, or when no label could be had.

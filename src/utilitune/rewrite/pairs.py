@@ -12,6 +12,7 @@ from utilitune.errors import ConfigError, DataError
 from utilitune.records.pair import PreferencePair
 from utilitune.rewrite.candidate import Candidate, by_query
 from utilitune.rewrite.clean import normalise
+from utilitune.rewrite.pairing import PAIRINGS, worth
 from utilitune.rewrite.tokens import ChatTokenizer, load_tokenizer, takes_system, tokenize_pair
 
 REASONS = {
@@ -76,6 +77,20 @@ class PairSet(Sequence[PreferencePair]):
         """Return ``{query_id: reason}`` of every question with a drop (the last one, when there are several)."""
         return dict(self._by_query)
 
+    def samples(self, n: int = 5) -> str:
+        """Return ``n`` pairs to look at, spread evenly from the largest margin to the least.
+
+        Args:
+            n: How many, >= 1.
+
+        Returns:
+            For each the question as asked, and both sides with their utility and passages.
+        """
+        ranked = sorted(self.pairs, key=lambda pair: -pair.margin)
+        n = min(n, len(ranked))
+        shown = [ranked[at * (len(ranked) - 1) // max(1, n - 1)] for at in range(n)]
+        return "\n\n".join(_shown(pair) for pair in shown)
+
     def explain(self) -> str:
         """Return the drop table: one line a reason, kept pairs first."""
         lines = [f"{'questions':<18}{self.questions:>7}", f"{'pairs kept':<18}{len(self.pairs):>7}"]
@@ -95,20 +110,22 @@ def build_pairs(
     margin: float = 0.0,
     keep: float = 0.5,
     pairs_per_query: int = 1,
+    pairing: str = "best-worst",
     tokenizer: ChatTokenizer | str | None = None,
     max_length: int = 512,
 ) -> PairSet:
-    """Pair each question's best candidate with its worst.
+    """Pair better candidates of a question with worse ones.
 
-    With ``pairs_per_query`` > 1 the second best meets the second worst, and so on. Pairs whose margin is
-    below ``margin`` go; of the rest, those whose margin is among the best ``keep`` share stay (all that equal
-    the last one).
+    Pairs whose margin is below ``margin`` go; of the rest, those whose margin is among the best ``keep`` share
+    stay (all that equal the last one).
 
     Args:
         candidates: Rewarded candidates of any number of questions.
         margin: Least ``chosen - rejected`` utility, >= 0; a margin of 0 is always a tie.
         keep: Share of pairs to keep by margin, in (0, 1].
         pairs_per_query: Most pairs a question, >= 1.
+        pairing: ``best-worst`` (with more pairs a question, then second best with second worst, and so on),
+            ``all`` (ordered pairs, largest margins first) or ``best-few`` (best with worst, with second worst, ...).
         tokenizer: Tokenizer of the rewriter's base, or a model spec to load it from; without one, length and
             token-level equality are left to ``train_dpo``.
         max_length: Longest prompt + completion in tokens.
@@ -121,7 +138,9 @@ def build_pairs(
         NoPairsError: When nothing is left (a ``DataError``), with the drop table. No model has been loaded by
             then.
     """
-    check_pair_options(margin=margin, keep=keep, pairs_per_query=pairs_per_query, max_length=max_length)
+    check_pair_options(
+        margin=margin, keep=keep, pairs_per_query=pairs_per_query, max_length=max_length, pairing=pairing
+    )
     screen = PairScreen.of(load_tokenizer(tokenizer) if isinstance(tokenizer, str) else tokenizer, max_length)
     drops: Counter[str] = Counter()
     reasons: dict[str, str] = {}
@@ -136,7 +155,7 @@ def build_pairs(
     for query_id, group in groups.items():
         valid = [row for row in group if row.utility is not None and math.isfinite(row.utility)]
         invalid += len(group) - len(valid)
-        pairs = _meet(valid, pairs_per_query)
+        pairs = _meet(valid, pairs_per_query, pairing)
         if not pairs:
             drop(query_id, _why_none(group, valid))
         for best, worst in pairs:
@@ -165,7 +184,9 @@ def build_pairs(
     return result
 
 
-def check_pair_options(*, margin: float, keep: float, pairs_per_query: int, max_length: int) -> None:
+def check_pair_options(
+    *, margin: float, keep: float, pairs_per_query: int, max_length: int, pairing: str = "best-worst"
+) -> None:
     """Look at the options of ``build_pairs``, for callers with hours of work before it.
 
     Args:
@@ -173,10 +194,13 @@ def check_pair_options(*, margin: float, keep: float, pairs_per_query: int, max_
         keep: Share of pairs to keep, in (0, 1].
         pairs_per_query: Most pairs a question, >= 1.
         max_length: Longest prompt + completion in tokens, >= 1.
+        pairing: A name of ``PAIRINGS``.
 
     Raises:
-        ConfigError: If any is out of range.
+        ConfigError: If any is out of range or unknown.
     """
+    if pairing not in PAIRINGS:
+        raise ConfigError(f"pairing={pairing!r} is unknown; known: {', '.join(PAIRINGS)}")
     if not (0 < keep <= 1 and margin >= 0 and pairs_per_query >= 1 and max_length >= 1):
         raise ConfigError(
             f"keep={keep} (expected 0 < keep <= 1), margin={margin} (>= 0), pairs_per_query={pairs_per_query} (>= 1), "
@@ -221,25 +245,21 @@ def _text(messages: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(str(message["content"]) for message in messages)
 
 
-def _meet(valid: Sequence[Candidate], most: int) -> list[tuple[Candidate, Candidate]]:
-    """Return best with worst, second best with second worst, ... while the utility differs."""
+def _meet(valid: Sequence[Candidate], most: int, pairing: str) -> list[tuple[Candidate, Candidate]]:
+    """Return at most ``most`` pairs whose utility differs."""
     unique: dict[tuple[str, float], Candidate] = {}
     for row in valid:
-        unique.setdefault((normalise(row.text), _utility(row)), row)
+        unique.setdefault((normalise(row.text), worth(row)), row)
     # Stable on equal utilities, whatever the order of the file.
-    ranked = sorted(unique.values(), key=lambda row: (-_utility(row), row.text))
-    pairs = zip(ranked[: len(ranked) // 2], ranked[::-1], strict=False)
-    return [(best, worst) for best, worst in pairs if _utility(best) > _utility(worst)][:most]
+    ranked = sorted(unique.values(), key=lambda row: (-worth(row), row.text))
+    pairs = PAIRINGS[pairing](ranked) if len(ranked) > 1 else []
+    return [(best, worst) for best, worst in pairs if worth(best) > worth(worst)][:most]
 
 
 def _why_none(group: Sequence[Candidate], valid: Sequence[Candidate]) -> str:
     if len(group) < 2:
         return "single" if len(valid) == len(group) else "invalid"
     return "invalid" if len(valid) < 2 else "tie"
-
-
-def _utility(row: Candidate) -> float:
-    return row.utility if row.utility is not None else math.nan
 
 
 def _quantile(margins: Sequence[float], keep: float) -> float:
@@ -255,8 +275,8 @@ def _pair(best: Candidate, worst: Candidate) -> PreferencePair:
         prompt=best.prompt,
         chosen=({"role": "assistant", "content": best.text},),
         rejected=({"role": "assistant", "content": worst.text},),
-        chosen_utility=_utility(best),
-        rejected_utility=_utility(worst),
+        chosen_utility=worth(best),
+        rejected_utility=worth(worst),
         chosen_passages=_passages(best),
         rejected_passages=_passages(worst),
     )
@@ -265,3 +285,12 @@ def _pair(best: Candidate, worst: Candidate) -> PreferencePair:
 def _passages(row: Candidate) -> tuple[str, ...]:
     """Return the passages of all retrievers, each once, in rank order retriever by retriever."""
     return tuple(dict.fromkeys(one for ids in row.passages.values() for one in ids))
+
+
+def _shown(pair: PreferencePair) -> str:
+    asked = _text(pair.prompt[-1:]).strip().splitlines()
+    rows = [("+", pair.chosen, pair.chosen_utility, pair.chosen_passages)]
+    rows.append(("-", pair.rejected, pair.rejected_utility, pair.rejected_passages))
+    lines = [f"{pair.query_id}  margin {pair.margin:.4g}", f"  ? {asked[-1] if asked else ''}"]
+    lines += [f"  {sign} {utility:+.4g}  {_text(side)}  [{' '.join(ids)}]" for sign, side, utility, ids in rows]
+    return "\n".join(lines)

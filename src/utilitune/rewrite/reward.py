@@ -18,6 +18,7 @@ from utilitune.records.query import Query
 from utilitune.records.run import Run
 from utilitune.rewrite.aggregate import AGGREGATES, EMPTY_UTILITY, SCALES, check_names
 from utilitune.rewrite.candidate import Candidate, Candidates
+from utilitune.rewrite.gold_rank import DEPTH, GOLD_RANK, Judgements, check_judgements, reciprocal_rank
 
 if TYPE_CHECKING:
     from utilitune.generator.protocol import Generator
@@ -40,12 +41,14 @@ def reward_candidates(
     queries: Iterable[Query],
     corpus: Iterable[Passage] | Mapping[str, Passage],
     utilities: Sequence[str | Mapping[str, Any] | Utility],
-    generator: Generator,
+    generator: Generator | None,
     *,
     k: int = 3,
     store: Path | str | None = None,
     aggregate: str = "mean",
     scale: str = "pooled",
+    fused: bool = False,
+    qrels: Judgements | None = None,
 ) -> Candidates:
     """Give every candidate its utility.
 
@@ -60,23 +63,31 @@ def reward_candidates(
         retrievers: Retrievers by name.
         queries: The conversational questions, with history.
         corpus: Passages that the retrievers return, or ``{id: passage}``.
-        utilities: Utilities by name, mapping or object; higher must mean better.
-        generator: The model whose gain counts.
+        utilities: Utilities by name, mapping or object; higher must mean better. ``gold-rank`` is the reciprocal
+            rank of the first relevant passage (RetPO, arXiv 2402.11827), a supervised yardstick that needs
+            ``qrels``; ``answer-likelihood`` (AdaQR, arXiv 2406.10991) is one that needs answers.
+        generator: The model whose gain counts; ``None`` when ``gold-rank`` is all that is asked for.
         k: Passages a candidate and retriever.
         store: Label store file, so that a second run is free.
         aggregate: ``mean``, ``max``, ``top-1``, ``discounted`` (sum of u / log2(rank + 1)) over
             single-passage labels, or ``set`` (the ``k`` passages labelled together).
         scale: ``pooled``, ``z-score`` (per question), ``rank`` (per question, in [-1, 1]) or ``raw``.
+        fused: Whether to label one ranking, fused by reciprocal rank over the retrievers, instead of each one's.
+        qrels: Judgements by query id, for ``gold-rank`` alone.
 
     Returns:
         The candidates with ``utility``, ``passages`` and raw ``parts``. A retrieval without result is worth
-        ``EMPTY_UTILITY`` and counted as ``empty``; a candidate with a part that could not be had has utility
-        ``None`` and is counted as ``unlabelled``.
+        ``EMPTY_UTILITY`` (the bare question's label, for a utility of gold answers) and counted as ``empty``; a
+        candidate with a part that could not be had has utility ``None`` and is counted as ``unlabelled``.
+        ``wanted`` counts the (question, passages) that the candidates ask for, ``repeated`` those that another
+        candidate of the question had asked for already: these cost nothing.
 
     Raises:
-        ConfigError: For unknown names, no retriever or utility, or ``k`` < 1.
+        ConfigError: For unknown names, no retriever or utility, ``k`` < 1, or judgements that are wanted and not there.
         DataError: For a candidate whose question, or a passage whose id, is not there.
     """
+    from utilitune.scoring.registry import make_utility
+
     check_names(aggregate, scale)
     if not retrievers or not utilities or k < 1:
         raise ConfigError(f"{len(retrievers)} retrievers, {len(utilities)} utilities, k={k}: each must be at least 1")
@@ -86,37 +97,60 @@ def reward_candidates(
     missing = sorted({row.query_id for row in rows} - set(asked))
     if missing:
         raise DataError(f"{len(missing)} candidates' questions are not among the queries, first {missing[0]!r}")
+    by_gold = GOLD_RANK in utilities
+    judged = check_judgements(qrels, [row.query_id for row in rows]) if by_gold else {}
+    made = [make_utility(one) for one in utilities if one != GOLD_RANK]
 
-    texts = {str(number): row.text for number, row in enumerate(rows)}
-    runs = {name: retriever.search_texts(texts, k) for name, retriever in retrievers.items()}
+    runs = _search(rows, retrievers, k, fused=fused, deep=by_gold)
     found = [{name: _ids(run, str(number), k) for name, run in runs.items()} for number in range(len(rows))]
-    labels = _labels(rows, found, asked, passages, utilities, generator, store, together=aggregate == "set")
+    labels, wanted = _labels(rows, found, asked, passages, made, generator, store, together=aggregate == "set")
 
     counts: Counter[str] = Counter(
         candidates=len(rows),
         empty=sum(not ids for lists in found for ids in lists.values()),
         unlabelled=0,
+        wanted=wanted,
+        repeated=wanted - len({key[1:] for key in labels if key[2]}) if made else 0,
     )
     parts: list[dict[str, float]] = [{} for _ in rows]
     for label_set, utility in _utility_names(labels).items():
-        for name in retrievers:
+        for name in runs:
             for row, lists, part in zip(rows, found, parts, strict=True):
                 value = _aggregate(aggregate, label_set, row.query_id, lists[name], labels)
                 if value is not None:
                     part[f"{name}/{utility}"] = value
-    made = _combine(rows, parts, scale)
-    counts["unlabelled"] = sum(value is None for value in made)
+    if by_gold:
+        for number, (row, part) in enumerate(zip(rows, parts, strict=True)):
+            for name, run in runs.items():
+                if judged.get(row.query_id):
+                    ranking = _ids(run, str(number), DEPTH)
+                    part[f"{name}/{GOLD_RANK}"] = reciprocal_rank(ranking, judged[row.query_id])
+    values = _combine(rows, parts, scale)
+    counts["unlabelled"] = sum(value is None for value in values)
     say(
-        f"reward: {len(rows)} candidates, {len(labels)} labels; {counts['empty']} empty retrievals "
-        f"(worth {EMPTY_UTILITY:g}), {counts['unlabelled']} candidates without a utility"
+        f"reward: {len(rows)} candidates, {len(labels)} labels; {counts['repeated']} of {wanted} (question, passages) "
+        f"repeat ({counts['repeated'] / max(1, wanted):.0%} cost nothing); {counts['empty']} empty retrievals, "
+        f"{counts['unlabelled']} candidates without a utility"
     )
     return Candidates(
         [
             replace(row, utility=value, passages=lists, parts=part)
-            for row, value, lists, part in zip(rows, made, found, parts, strict=True)
+            for row, value, lists, part in zip(rows, values, found, parts, strict=True)
         ],
         counts,
     )
+
+
+def _search(
+    rows: Sequence[Candidate], retrievers: Mapping[str, TextSearcher], k: int, *, fused: bool, deep: bool
+) -> dict[str, Run]:
+    """Retrieve for every candidate, keyed by its number; with ``fused``, one ranking over all retrievers."""
+    from utilitune.retrieval.fusion import fuse
+
+    texts = {str(number): row.text for number, row in enumerate(rows)}
+    depth = max(k, DEPTH) if deep or fused else k
+    runs = {name: retriever.search_texts(texts, depth) for name, retriever in retrievers.items()}
+    return {"+".join(runs): fuse(list(runs.values()))} if fused and len(runs) > 1 else runs
 
 
 def _utility_names(labels: Iterable[LabelKey]) -> dict[str, str]:
@@ -135,34 +169,44 @@ def _labels(
     found: Sequence[Mapping[str, tuple[str, ...]]],
     asked: Mapping[str, Query],
     passages: Mapping[str, Passage],
-    utilities: Sequence[str | Mapping[str, Any] | Utility],
-    generator: Generator,
+    utilities: Sequence[Utility],
+    generator: Generator | None,
     store: Path | str | None,
     *,
     together: bool,
-) -> dict[LabelKey, float | None]:
-    """Label each distinct (question, passage set) once; ``None`` for labels that failed."""
+) -> tuple[dict[LabelKey, float | None], int]:
+    """Label each distinct (question, passage set) once; ``None`` for labels that failed. Also how many were wanted."""
     from utilitune.scoring import label_sets
 
+    if not utilities:
+        return {}, 0
+    if generator is None:
+        raise ConfigError(f"utility {utilities[0].name!r} needs a generator, and none was given")
+    bare = any(utility.needs_answers for utility in utilities)
     sets: dict[str, dict[tuple[str, ...], None]] = {}  # by question: its items must stand together
+    wanted = 0
     for row, lists in zip(rows, found, strict=True):
+        own: dict[tuple[str, ...], None] = {}  # what this candidate asks for, whichever retriever found it
         for ids in lists.values():
-            for group in [ids] if together else [(passage_id,) for passage_id in ids]:
-                if group:
-                    sets.setdefault(row.query_id, {})[group] = None
-    wanted = [(query_id, group) for query_id, groups in sets.items() for group in groups]
-    unknown = sorted({passage_id for _, group in wanted for passage_id in group} - set(passages))
+            groups = [ids] if together else [(one,) for one in ids]
+            own.update(dict.fromkeys(group for group in groups if group))
+            if bare and not ids:
+                sets.setdefault(row.query_id, {})[()] = None
+        wanted += len(own)
+        sets.setdefault(row.query_id, {}).update(own)
+    items = [(query_id, group) for query_id, groups in sets.items() for group in groups]
+    unknown = sorted({passage_id for _, group in items for passage_id in group} - set(passages))
     if unknown:
         raise DataError(
             f"{len(unknown)} retrieved passages are not in the corpus, first {unknown[0]!r}; "
             "build the index from the same corpus"
         )
-    items = [(asked[query_id], tuple(passages[one] for one in group)) for query_id, group in wanted]
-    made: Iterable[UtilityLabel] = label_sets(items, utilities, generator, store=store) if items else ()
+    pairs = [(asked[query_id], tuple(passages[one] for one in group)) for query_id, group in items]
+    made: Iterable[UtilityLabel] = label_sets(pairs, utilities, generator, store=store) if pairs else ()
     return {
         (label.label_set, label.query_id, label.passage_ids): label.utility if label.status == "ok" else None
         for label in made
-    }
+    }, wanted
 
 
 def _aggregate(
@@ -174,7 +218,7 @@ def _aggregate(
 ) -> float | None:
     """Return a candidate's number for one retriever and utility, ``None`` when any of its labels is missing."""
     if not ids:
-        return EMPTY_UTILITY
+        return labels.get((label_set, query_id, ()), EMPTY_UTILITY)
     groups = [ids] if aggregate == "set" else [(one,) for one in ids]
     values = [labels.get((label_set, query_id, group)) for group in groups]
     # The mean of the survivors would be a different quantity from candidate to candidate.

@@ -1,19 +1,20 @@
-"""Candidate rewrites: what the model samples, its greedy answer, and two candidates that cost nothing."""
+"""Candidate rewrites: what the model samples, its greedy answer, and candidates that cost nothing."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from utilitune.errors import ConfigError
 from utilitune.generator.protocol import Generation
 from utilitune.progress import progress, say, warn
 from utilitune.records.query import Query
 from utilitune.rewrite.candidate import Candidate, Candidates, Source
-from utilitune.rewrite.clean import clean_rewrite, normalise
+from utilitune.rewrite.cheap import CHEAP
+from utilitune.rewrite.clean import MAX_CHARACTERS, MAX_WORDS, clean_rewrite, normalise
 from utilitune.scoring.failure import Failure
 from utilitune.scoring.protocol import Draw, Greedy, Sample
 
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
     from utilitune.generator.protocol import Continuation, Generator, Prompt
     from utilitune.records.pair import Message
 
-EXTRA_SOURCES: tuple[Source, ...] = ("original", "first-question", "greedy")
+SOURCES: tuple[str, ...] = (*CHEAP, "greedy")
+EXTRA_SOURCES: tuple[str, ...] = ("original", "first-question", "greedy")
 CHUNK = 32
-KINDS = ("written", "fallback", "cut", "failed", "duplicate")
+KINDS = ("written", "fallback", "cut", "failed", "long", "duplicate")
 
 
 def sample_candidates(
@@ -52,7 +54,8 @@ def sample_candidates(
         temperature: Sampling temperature, > 0.
         top_p: Nucleus mass in (0, 1].
         seed: Sampler seed; a question gets the same samples whatever its neighbours.
-        include: Which of ``original``, ``first-question``, ``greedy`` to add.
+        include: What to add: ``greedy``, or names of ``CHEAP`` (``first-question``, ``previous-question``,
+            ``history``, ``keywords``). The question as typed (``original``) is a candidate in any case.
         prompt: Name or path of the prompt template.
         max_new_tokens: Length limit of a rewrite, in tokens. Train and rewrite with the same
             (``DpoConfig.max_new_tokens``).
@@ -62,22 +65,19 @@ def sample_candidates(
     Returns:
         Distinct candidates (by normalised text) grouped by question, with counts: ``written`` texts,
         ``fallback`` (unusable, replaced by the question), ``cut`` (reached ``max_new_tokens``, left out: half a
-        query must never be what a pair chooses), ``failed`` (refused by the model, left out), ``duplicate``
-        (merged).
+        query must never be what a pair chooses), ``failed`` (refused by the model, left out), ``long`` (made from
+        the conversation and longer than a rewrite may be, left out), ``duplicate`` (merged).
 
     Raises:
-        ConfigError: For an unknown name in ``include``, ``n`` < 0, nothing to make, or a temperature or ``top_p`` out
-            of range.
+        ConfigError: For an unknown name in ``include``, ``n`` < 0, or a temperature or ``top_p`` out of range.
     """
     from utilitune.generator import load_prompt
     from utilitune.scoring.responder import Responder
     from utilitune.scoring.store import LabelStore
 
-    unknown = sorted(set(include) - set(EXTRA_SOURCES))
-    if unknown:
-        raise ConfigError(f"include={unknown} is unknown; known: {', '.join(EXTRA_SOURCES)}")
-    if n < 0 or (n == 0 and not include):
-        raise ConfigError(f"n={n} and include={list(include)} leave nothing to make; set n >= 1 or include a source")
+    check_sources(include)
+    if n < 0:
+        raise ConfigError(f"n={n}; expected n >= 0 samples a question")
     check_sampling(temperature, top_p)
     template = load_prompt(prompt)
     stop = tuple(template.stop)
@@ -105,9 +105,24 @@ def sample_candidates(
     say(
         f"candidates: {len(rows)} for {len(queries)} questions; of {counts['written']} rewrites {counts['fallback']} "
         f"unusable (the question stands in), {counts['cut']} cut at {max_new_tokens} tokens and left out, "
-        f"{counts['failed']} failed, {counts['duplicate']} duplicates merged"
+        f"{counts['failed']} failed, {counts['long']} made from the conversation too long, "
+        f"{counts['duplicate']} duplicates merged"
     )
     return Candidates(rows, counts)
+
+
+def check_sources(include: Collection[str]) -> None:
+    """Look at the names of candidates to add.
+
+    Args:
+        include: Names.
+
+    Raises:
+        ConfigError: For an unknown one, listing the known.
+    """
+    unknown = sorted(set(include) - set(SOURCES))
+    if unknown:
+        raise ConfigError(f"candidates {', '.join(unknown)} are unknown; known: {', '.join(SOURCES)}")
 
 
 def check_sampling(temperature: float, top_p: float = 0.95) -> None:
@@ -157,8 +172,15 @@ def _distinct(
 ) -> list[Candidate]:
     """Clean, fall back, and keep the first candidate of each normalised text."""
     question = " ".join(query.text.split())
-    free: Mapping[Source, str] = {"original": question, "first-question": " ".join(query.first_and_last.split())}
-    texts: list[tuple[Source, str]] = [(source, text) for source, text in free.items() if source in include]
+    texts: list[tuple[Source, str]] = [("original", question)]
+    for name, make in CHEAP.items():
+        if name in include and name != "original":
+            text = " ".join(make(query).split())
+            # A query that is longer than a rewrite can get is no example of one.
+            if len(text.split()) > MAX_WORDS or len(text) > MAX_CHARACTERS:
+                counts["long"] += 1
+            else:
+                texts.append((cast("Source", name), text))
     for source, raw in written:
         cleaned = clean_rewrite(raw)
         if cleaned is None:

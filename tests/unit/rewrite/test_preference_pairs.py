@@ -38,6 +38,38 @@ def test_several_pairs_meet_from_the_outside_in():
     assert [(p.chosen[0]["content"], p.rejected[0]["content"]) for p in pairs] == [("e", "a"), ("d", "b")]
 
 
+def sides(pairs):
+    return [(p.chosen[0]["content"], p.rejected[0]["content"]) for p in pairs]
+
+
+def test_all_ordered_pairs_largest_margin_first():
+    rows = [candidate("q", text, utility) for text, utility in (("a", 0.0), ("b", 1.0), ("c", 3.0), ("d", 3.0))]
+    assert sides(build_pairs(rows, keep=1.0, pairs_per_query=9, pairing="all")) == [
+        ("c", "a"),
+        ("d", "a"),
+        ("c", "b"),
+        ("d", "b"),
+        ("b", "a"),
+    ]
+    assert len(build_pairs(rows, keep=1.0, pairs_per_query=2, pairing="all")) == 2
+
+
+def test_best_against_the_worst_few():
+    rows = [candidate("q", text, float(utility)) for utility, text in enumerate("abcd")]
+    pairs = build_pairs(rows, keep=1.0, pairs_per_query=2, pairing="best-few")
+    assert sides(pairs) == [("d", "a"), ("d", "b")]
+    with pytest.raises(ConfigError, match="best-worst, all, best-few"):
+        build_pairs(rows, pairing="some")
+
+
+def test_samples_go_from_the_largest_margin_to_the_least():
+    rows = [candidate(f"q{n}", text, n * u) for n in range(1, 6) for text, u in (("good", 1.0), ("bad", 0.0))]
+    pairs = build_pairs(rows, keep=1.0)
+    text = pairs.samples(3)
+    assert [line.split()[0] for line in text.splitlines() if "margin" in line] == ["q5", "q3", "q1"]
+    assert "  ? rewrite x" in text and "+ +5  good" in text and "- +0  bad" in text
+
+
 def test_all_that_cannot_pair_stops_before_any_model_with_the_table(tiny_tokenizer):
     shared = " ".join(["river"] * 300)
     rows = [

@@ -56,6 +56,18 @@ def test_equal_values_scale_to_zero(scale):
     assert SCALES[scale]({"q": [0.7, 0.7, 0.7]})["q"] == pytest.approx([0.0, 0.0, 0.0])
 
 
+class Named:
+    """A utility of which the stand-in for the labelling loop reads the name alone."""
+
+    def __init__(self, name, needs_answers=False):
+        self.name, self.needs_answers, self.parameters = name, needs_answers, {}
+
+    def requests(self, query, passages):
+        raise AssertionError("never asked here")
+
+    value = requests
+
+
 class Shelf:
     """A retriever that finds passages by the first word of the text."""
 
@@ -92,9 +104,9 @@ def labels(monkeypatch):
                     UtilityLabel(
                         query.id,
                         tuple(p.id for p in passages),
-                        value * (10 if utility == "drop" else 1) if status == "ok" else None,
+                        value * (10 if utility.name == "drop" else 1) if status == "ok" else None,
                         status,
-                        f"{utility}@0000",
+                        f"{utility.name}@0000",
                     )
                 )
         return rows
@@ -112,10 +124,10 @@ def make(labels_fixture, **options):
     candidates = [Candidate("q", text, "sample") for text in options.pop("texts", ["one", "two", "none"])]
     bm25 = Shelf({"one": ["p1", "p2"], "two": ["p3"], "broken": ["p1", "bad"]})
     dense = Shelf({"one": ["p2"], "two": ["p2", "p1"], "broken": ["p2"]})
-    defaults = {"retrievers": {"bm25": bm25, "dense": dense}, "utilities": ["gain"], "k": 2}
+    defaults = {"retrievers": {"bm25": bm25, "dense": dense}, "utilities": [Named("gain")], "k": 2, "generator": "some"}
     corpus = [Passage(one, f"text {one}") for one in ("p1", "p2", "p3", "bad")]
     query = Query("q", "and she?", history=(Turn("user", "who is mira"),))
-    return reward_candidates(candidates, queries=[query], corpus=corpus, generator=None, **{**defaults, **options})
+    return reward_candidates(candidates, queries=[query], corpus=corpus, **{**defaults, **options})
 
 
 def test_parts_by_hand_and_empty_retrieval_is_worth_nothing(labels):
@@ -142,8 +154,8 @@ def test_set_aggregate_labels_the_passages_together(labels):
 
 
 def test_utilities_of_different_unit_count_alike(labels):
-    gain = [row.utility for row in make(labels, utilities=["gain"])]
-    both = [row.utility for row in make(labels, utilities=["gain", "drop"])]
+    gain = [row.utility for row in make(labels, utilities=[Named("gain")])]
+    both = [row.utility for row in make(labels, utilities=[Named("gain"), Named("drop")])]
     assert both == pytest.approx(gain)
     assert gain[0] > gain[1] > gain[2]
 
@@ -179,3 +191,46 @@ def test_wrong_options(labels, options, message):
 def test_passages_from_another_corpus_are_refused(labels):
     with pytest.raises(DataError, match="not in the corpus, first 'p9'"):
         make(labels, retrievers={"bm25": Shelf({"one": ["p9"]})})
+
+
+def test_repeated_labels_are_counted_and_not_asked_again(labels):
+    # one: p1 p2; two: p3 p2 p1; none: nothing. Five wanted, of which p1 and p2 twice.
+    rows = make(labels)
+    assert (rows.counts["wanted"], rows.counts["repeated"]) == (5, 2)
+    assert len(labels[1]) == 3
+
+
+def test_fused_ranking_by_hand(labels):
+    # one: p1 p2 | p2 gives p2 (1/62 + 1/61) before p1 (1/61). two: p3 | p2 p1 gives p3 and p2 alike: ids descending.
+    rows = make(labels, fused=True, k=1, scale="raw")
+    assert rows[0].passages == {"bm25+dense": ("p2",)}
+    assert rows[1].passages == {"bm25+dense": ("p3",)}
+    assert [row.parts for row in rows[:2]] == [{"bm25+dense/gain": 3.0}, {"bm25+dense/gain": 0.0}]
+
+
+def test_gold_rank_by_hand_needs_no_generator(labels):
+    rows = make(labels, utilities=["gold-rank"], generator=None, k=1, scale="raw", qrels={"q": {"p2": 1.0, "p1": 0.0}})
+    assert [row.parts["bm25/gold-rank"] for row in rows] == [0.5, 0.0, 0.0]
+    assert [row.parts["dense/gold-rank"] for row in rows] == [1.0, 1.0, 0.0]
+    assert rows[0].passages == {"bm25": ("p1",), "dense": ("p2",)}
+    assert not labels[1]
+
+
+def test_gold_rank_and_a_utility_make_an_ensemble(labels):
+    rows = make(labels, utilities=["gold-rank", Named("gain")], qrels={"q": {"p2": 1.0}})
+    assert set(rows[0].parts) == {"bm25/gain", "dense/gain", "bm25/gold-rank", "dense/gold-rank"}
+    assert rows[0].utility > rows[1].utility > rows[2].utility
+
+
+def test_no_passages_are_worth_the_bare_question_where_that_is_not_nothing(labels):
+    # A log-likelihood is below 0: "nothing found" at 0 would beat every passage.
+    rows = make(labels, utilities=[Named("likelihood", needs_answers=True)], scale="raw")
+    assert rows[2].parts == {"bm25/likelihood": 0.0, "dense/likelihood": 0.0}
+    assert () in {ids for _, ids in labels[1]}
+
+
+def test_gold_rank_without_judgements_and_a_utility_without_generator_are_refused(labels):
+    with pytest.raises(ConfigError, match="none of the 3 questions is judged"):
+        make(labels, utilities=["gold-rank"], qrels={"other": {"p": 1.0}})
+    with pytest.raises(ConfigError, match="'gain' needs a generator"):
+        make(labels, generator=None)

@@ -156,7 +156,7 @@ def test_candidates_by_hand():
         ("sample", "when did mira die"),
     ]
     # Of five texts one was empty; "mira tolve death?", the fallback and "when did she die" were there already.
-    assert candidates.counts == {"written": 5, "fallback": 1, "cut": 0, "failed": 0, "duplicate": 3}
+    assert candidates.counts == {"written": 5, "fallback": 1, "cut": 0, "failed": 0, "long": 0, "duplicate": 3}
     sampled = generator.calls[1]
     assert (sampled["n"], sampled["temperature"], sampled["top_p"], sampled["seed"]) == (4, 0.9, 0.95, 5)
     assert len(generator.calls) == 2  # the greedy rewrite, and one prefill for all samples
@@ -168,13 +168,14 @@ def test_candidates_by_hand():
 def test_cut_rewrites_are_no_candidates():
     generator = Scripted("when did mira tolve of the", ["mira tolve death", "mira tolve of"], cut=("mira tolve of",))
     candidates = sample_candidates([query()], generator, n=2, include=("greedy",))
-    assert [(c.source, c.text) for c in candidates] == [
+    assert [(c.source, c.text) for c in candidates[1:]] == [
         ("greedy", "when did mira tolve of the"),
         ("sample", "mira tolve death"),
     ]
     assert candidates.counts["cut"] == 1
     generator.cut = ("mira tolve of", "when did mira tolve of the")
-    assert [c.source for c in sample_candidates([query()], generator, n=2, include=("greedy",))] == ["sample"]
+    left = sample_candidates([query()], generator, n=2, include=("greedy",))
+    assert [c.source for c in left] == ["original", "sample"]
 
 
 def test_a_refused_prompt_leaves_the_free_candidates(capsys):
@@ -216,12 +217,12 @@ def test_with_a_store_a_second_run_is_free_and_a_killed_one_goes_on(tmp_path):
 def test_include_chooses_the_sources():
     generator = Scripted("a", ["b", "c"])
     only = sample_candidates([query()], generator, n=2, include=())
-    assert [c.source for c in only] == ["sample", "sample"]
-    free = sample_candidates([query()], Scripted(None), n=0, include=("original", "first-question"))
+    assert [c.source for c in only] == ["original", "sample", "sample"]  # the question is one in any case
+    free = sample_candidates([query()], Scripted(None), n=0, include=("first-question",))
     assert len(free) == 2
 
 
-@pytest.mark.parametrize("options", [{"include": ("human",)}, {"n": 0, "include": ()}, {"n": -1}])
+@pytest.mark.parametrize("options", [{"include": ("human",)}, {"n": -1}])
 def test_wrong_sampling_options(options):
     with pytest.raises(ConfigError):
         sample_candidates([query()], Scripted("a"), **options)
