@@ -8,24 +8,11 @@ from typing import Annotated
 import typer
 
 from utilitune.cli.data import BadLine, Part, open_data, trained_on
-from utilitune.cli.options import Data, OnBadLine, Out, Quiet, Split, command_line
+from utilitune.cli.options import Data, OnBadLine, Out, Quiet, Split, command_line, named_files
 from utilitune.cli.out import check_folder
-from utilitune.errors import ConfigError
 from utilitune.progress import warn
 
 NAME = "evaluate"
-
-
-def _named(values: list[str], option: str) -> dict[str, Path]:
-    """Read ``name=file`` values; a bare file is named after itself."""
-    named: dict[str, Path] = {}
-    for value in values:
-        name, equals, path = value.partition("=")
-        name, path = (name, path) if equals else (Path(value).stem, value)
-        if name in named:
-            raise ConfigError(f"{option}: found the name {name!r} twice; write {option} other-name={path}")
-        named[name] = Path(path)
-    return named
 
 
 def _warn_of_training(folder: Path, query_ids: set[str]) -> None:
@@ -74,8 +61,8 @@ def command(
     from utilitune.records import manifest, read_answers, read_labels, read_run, write_text
 
     check_folder(out)
-    runs = {name: read_run(path) for name, path in _named(run, "--run").items()}
-    given = {name: read_answers(path) for name, path in _named(answers or [], "--answers").items()}
+    runs = {name: read_run(path) for name, path in named_files(run, "--run").items()}
+    given = {name: read_answers(path) for name, path in named_files(answers or [], "--answers").items()}
     measures = measure or (
         ["MRR@10", "nDCG@10", "R@10", "P@10", "MAP"]
         + (["UDCG@5"] if labels else [])

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from utilitune.cli.data import BadLine, Part
+from utilitune.errors import ConfigError
 from utilitune.progress import set_quiet
 
 
@@ -49,3 +50,26 @@ def command_line() -> str:
     import sys
 
     return shlex.join(["utilitune", *sys.argv[1:]])
+
+
+def named_files(values: list[str], option: str) -> dict[str, Path]:
+    """Read ``name=file`` values; a bare file is named after itself.
+
+    Args:
+        values: What was given.
+        option: Name of the option, for the message.
+
+    Returns:
+        ``{name: path}``.
+
+    Raises:
+        ConfigError: If a name comes twice.
+    """
+    named: dict[str, Path] = {}
+    for value in values:
+        name, equals, path = value.partition("=")
+        name, path = (name, path) if equals else (Path(value).stem, value)
+        if name in named:
+            raise ConfigError(f"{option}: found the name {name!r} twice; write {option} other-name={path}")
+        named[name] = Path(path)
+    return named

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from utilitune.evaluation.evaluation import coverage
@@ -11,6 +11,7 @@ from utilitune.evaluation.table import Table
 
 SPOKEN = frozenset({"scored", "answered", "missing", "empty", "unjudged", "retrieved passages"})
 """Counts that ``coverage`` says in words."""
+WINS = ("system", "measure", "wins", "ties", "losses")
 
 
 def report_markdown(body: Mapping[str, Any]) -> str:
@@ -26,7 +27,8 @@ def report_markdown(body: Mapping[str, Any]) -> str:
     if body["notes"]:
         parts.append("\n".join(f"* {escape_cell(note)}" for note in body["notes"]) + "\n")
     parts += [markdown_table(table) for table in body["tables"]]
-    parts.append(_scored(body))
+    parts.append(_section("Wins, ties, losses", WINS, wins(body)))
+    parts.append(_section("What was scored", ("system", "queries", "beside that"), scored(body)))
     parts.append(_counts(body["counts"]))
     plain = {key: value for key, value in body["manifest"].items() if isinstance(value, str | int | float | bool)}
     if plain:
@@ -79,11 +81,26 @@ def scored(body: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     return lines
 
 
-def _scored(body: Mapping[str, Any]) -> str:
-    lines = ["| " + " | ".join(map(escape_cell, line)) + " |" for line in scored(body)]
+def wins(body: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Return one line a comparison: system, measure, queries won, tied and lost against the ``before`` row."""
+    return [
+        (
+            " · ".join(part for part in (table["title"], row["block"], row["name"]) if part),
+            measure,
+            *(str(cell["change"][kind]) for kind in ("wins", "ties", "losses")),
+        )
+        for table in body["tables"]
+        for row in table["rows"]
+        for measure, cell in row["cells"].items()
+        if cell is not None and cell["change"] is not None
+    ]
+
+
+def _section(title: str, head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     if not lines:
         return ""
-    return "## What was scored\n\n| system | queries | beside that |\n|---|---|---|\n" + "\n".join(lines) + "\n"
+    rows = ["| " + " | ".join(map(escape_cell, line)) + " |" for line in lines]
+    return "\n".join([f"## {title}", "", "| " + " | ".join(head) + " |", "|" + "---|" * len(head), *rows]) + "\n"
 
 
 def _counts(counts: Mapping[str, Mapping[str, int]]) -> str:

@@ -1,0 +1,193 @@
+"""The comparison: every system against the first, over the same queries, as one family."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from utilitune.errors import ConfigError, DataError
+from utilitune.evaluation.compare.changes import LIMIT, Example, largest_changes
+from utilitune.evaluation.compare.side import Side
+from utilitune.evaluation.compare.system import System
+from utilitune.evaluation.evaluate import MEASURES, UtilityTable, evaluate
+from utilitune.evaluation.evaluation import Evaluation
+from utilitune.evaluation.ranking import ranking
+from utilitune.evaluation.report import write_report
+from utilitune.evaluation.significance import SEED
+from utilitune.evaluation.table import Table
+from utilitune.records import Answer, Dataset, Run, write_run
+
+Values = Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What ``compare`` returns.
+
+    Attributes:
+        evaluation: Values of every system on the same queries, and the counts.
+        table: Every system against ``before``: intervals, tests, Holm over the whole table.
+        examples: The largest changes from ``before`` to each other system (``largest_changes``).
+        runs: The rankings, of the systems that have one.
+    """
+
+    evaluation: Evaluation
+    table: Table
+    examples: list[Example]
+    runs: Mapping[str, Run]
+
+    def write(
+        self, folder: Path | str, *, title: str = "Comparison", manifest: Mapping[str, Any] | None = None
+    ) -> None:
+        """Write the report's files, and every ranking as TREC: ``runs/<n>-<name>.trec``, ties by the one rule.
+
+        Args:
+            folder: Where to write; made if needed.
+            title: Heading.
+            manifest: Everything that made the numbers.
+        """
+        write_report(folder, [self.table], title=title, manifest=manifest, examples=self.examples)
+        for number, (name, run) in enumerate(self.runs.items(), start=1):
+            plain = "".join(char if char.isalnum() or char in "-_." else "-" for char in name)[:80]
+            ranked = Run({query_id: ranking(scored) for query_id, scored in run.items()})
+            write_run(Path(folder) / "runs" / f"{number}-{plain}.trec", ranked, tag=plain or "run")
+
+
+def compare(
+    systems: Sequence[System],
+    dataset: Dataset | None = None,
+    measures: Sequence[str] | None = None,
+    *,
+    before: str | None = None,
+    by: str | None = None,
+    utilities: UtilityTable | None = None,
+    answers: Mapping[str, Sequence[Answer]] | None = None,
+    rewrites: Mapping[str, Mapping[str, str]] | None = None,
+    relevant_from: float | None = None,
+    limit: int = LIMIT,
+    seed: int = SEED,
+) -> Comparison:
+    """Compare systems on the same queries; a query that one of them lacks counts 0 for it, and is counted.
+
+    Args:
+        systems: Two or more: runs, which are scored here, and systems of earlier evaluations, taken as they are.
+        dataset: Queries, judgements, texts; needed for runs.
+        measures: Measure names; when not given, all that every evaluation has, or else ``MEASURES``, with
+            utilities ``UDCG@5``, with answers their measures.
+        before: The system that all others are compared with; the first when not given.
+        by: The measure that largest changes are looked for by; the first when not given.
+        utilities: ``{query_id: {passage_id: u}}``, for UDCG and shown with the passages.
+        answers: ``{system: answers}``, for the answer measures and shown.
+        rewrites: ``{system: {query_id: search text}}``, shown.
+        relevant_from: As in ``evaluate``.
+        limit: Changes to return for each system.
+        seed: Seed of intervals and tests.
+
+    Returns:
+        The comparison.
+
+    Raises:
+        ConfigError: If there are fewer than two systems, a name is unknown, or runs come without a data set.
+        DataError: If two evaluations share no measure.
+    """
+    names = [system.name for system in systems]
+    _check(names, before, {"answers": answers or {}, "rewrites": rewrites or {}})
+    runs = {system.name: system.run for system in systems if system.run is not None}
+    values: dict[str, Values] = {system.name: system.values for system in systems if system.run is None}
+    counts: dict[str, dict[str, int]] = {}
+    if runs:
+        if dataset is None:
+            raise ConfigError(f"runs ({', '.join(runs)}) are scored against judgements: give the data folder (--data)")
+        asked = list(measures or (_shared(values) if values else _default(utilities, answers)))
+        given = {name: own for name, own in (answers or {}).items() if name in runs}
+        result = evaluate(
+            dataset, runs, asked, utilities=utilities, answers=given or None, relevant_from=relevant_from, seed=seed
+        )
+        values |= result.per_query
+        counts = result.counts
+    filled, missing = same_queries({name: values[name] for name in names}, measures)
+    counts = {name: {**counts.get(name, {}), **missing[name]} for name in names}
+    columns = list(next(iter(filled.values())))
+    evaluation = Evaluation(columns, filled, counts, seed)
+    base = before or names[0]
+    said = {name: {answer.query_id: answer.answer for answer in own} for name, own in (answers or {}).items()}
+    sides = {name: Side(name, runs.get(name), (rewrites or {}).get(name, {}), said.get(name, {})) for name in names}
+    level = 1.0 if relevant_from is None else relevant_from
+    examples = [
+        largest_changes(
+            evaluation,
+            sides[base],
+            sides[name],
+            by or columns[0],
+            dataset,
+            utilities=utilities,
+            relevant_from=level,
+            limit=limit,
+        )
+        for name in names
+        if name != base
+    ]
+    return Comparison(evaluation, evaluation.table(before=base), examples, runs)
+
+
+def same_queries(
+    values: Mapping[str, Values], measures: Sequence[str] | None = None
+) -> tuple[dict[str, dict[str, dict[str, float]]], dict[str, dict[str, int]]]:
+    """Put every system on the same queries: those that any of them was scored on, measure by measure.
+
+    Args:
+        values: ``{system: {measure: {query_id: value}}}``.
+        measures: Which measures; those that all systems have when not given.
+
+    Returns:
+        The values, 0 where a system lacked the query, and ``{system: {"missing in <measure>, counted 0": n}}``.
+
+    Raises:
+        ConfigError: If a system lacks a measure that was asked for.
+        DataError: If they share none.
+    """
+    shared = list(measures) if measures else _shared(values)
+    if not shared:
+        have = "; ".join(f"{name}: {', '.join(own)}" for name, own in values.items())
+        raise DataError(f"the systems share no measure ({have}); evaluate them by the same ones")
+    for name, own in values.items():
+        lacking = [measure for measure in shared if measure not in own]
+        if lacking:
+            raise ConfigError(
+                f"{name!r} was not scored by {', '.join(lacking)}; it was by {', '.join(own) or 'nothing'}"
+            )
+    filled: dict[str, dict[str, dict[str, float]]] = {name: {} for name in values}
+    missing: dict[str, dict[str, int]] = {name: {} for name in values}
+    for measure in shared:
+        union = list(dict.fromkeys(query_id for own in values.values() for query_id in own[measure]))
+        for name, own in values.items():
+            filled[name][measure] = {query_id: own[measure].get(query_id, 0.0) for query_id in union}
+            lacking_queries = len(union) - len(own[measure])
+            if lacking_queries:
+                missing[name][f"missing in {measure}, counted 0"] = lacking_queries
+    return filled, missing
+
+
+def _default(utilities: UtilityTable | None, answers: Mapping[str, Sequence[Answer]] | None) -> tuple[str, ...]:
+    return (*MEASURES, *(("UDCG@5",) if utilities is not None else ()), *(("contains", "EM", "F1") if answers else ()))
+
+
+def _shared(values: Mapping[str, Values]) -> list[str]:
+    first, *others = values.values()
+    return [measure for measure in first if all(measure in own for own in others)]
+
+
+def _check(names: Sequence[str], before: str | None, extras: Mapping[str, Mapping[str, Any]]) -> None:
+    problems = []
+    if len(names) < 2:
+        problems.append(f"a comparison needs two systems or more, found {', '.join(names) or 'none'}")
+    if before is not None and before not in names:
+        problems.append(f"no system is named {before!r}; they are: {', '.join(names)}")
+    for what, given in extras.items():
+        unknown = [name for name in given if name not in names]
+        if unknown:
+            problems.append(f"{what} of {', '.join(unknown)}: no such system; they are: {', '.join(names)}")
+    if problems:
+        raise ConfigError("\n".join(problems))
