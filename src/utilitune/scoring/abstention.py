@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import exp, fsum
 from typing import Any
 
@@ -10,13 +11,13 @@ from utilitune.errors import ConfigError
 from utilitune.generator.protocol import Continuation
 from utilitune.records.passage import Passage
 from utilitune.records.query import Query
-from utilitune.scoring.contexts import Template, spelled, template
+from utilitune.scoring.contexts import Template, rendered, spelled, template
 from utilitune.scoring.evidence import evidence
 from utilitune.scoring.protocol import Force, Request, Responses, Value
 
-# A chat template ends right before the answer's first letter, a plain prompt ("Answer:") before a space. Which of the
-# two a generator reads is its own affair, so both spellings are asked for and the likelier one is the answer's.
-SPELLINGS = ("NO-RESPONSE", " NO-RESPONSE")
+WORD = "NO-RESPONSE"
+SPELLINGS = {"reference": (WORD,), "likelier": (WORD, f" {WORD}")}
+"""What the readings of one form ask for."""
 SURFACE_FORMS = ("NO-RESPONSE", " NO-RESPONSE", "No-Response", " No-Response", "NO RESPONSE", " NO RESPONSE")
 
 
@@ -55,36 +56,54 @@ class Abstention:
     Source: UDCG (arXiv 2510.21440).
     Readings of P: ``first-token`` (the reference's): probability of the first token of "NO-RESPONSE";
     ``sequence``: probability of all its tokens; ``mass``: sum of the sequence probabilities of several spellings.
-    The first two take the likelier of the spellings with and without a leading space.
+    Spelling for the first two: ``reference``: "NO-RESPONSE" right after a chat template, as the published scorer reads
+    it, and after a space where the model has none ("Answer: NO-RESPONSE"); ``likelier``: of the two, for chat models
+    that begin their answers with a space.
     Range: ``[0, 1]``.
     Needs: no gold answers, no entropies. A model that never abstains makes u about 1 everywhere; labelling
     warns.
     Cost: one prefill a passage set and a few scored tokens.
+    No passages: the same, of the question alone.
     """
 
     needs_answers = False
 
-    def __init__(self, *, reading: str = "first-token", prompt: str | Template = "answer-abstain") -> None:
+    def __init__(
+        self,
+        *,
+        reading: str = "first-token",
+        spelling: str | None = None,
+        prompt: str | Template = "answer-abstain",
+    ) -> None:
         """Pick the reading.
 
         Args:
             reading: A name in ``READINGS``.
+            spelling: A name in ``SPELLINGS``; ``"reference"`` when ``None``. ``mass`` reads all of them.
             prompt: Packaged prompt, prompt file, or a loaded template.
 
         Raises:
-            ConfigError: If there is no such reading.
+            ConfigError: If there is no such reading or spelling, or a spelling is given to ``mass``.
         """
         if reading not in READINGS:
             raise ConfigError(f"abstention has no reading named {reading!r}; known: {', '.join(READINGS)}")
+        if spelling is not None and spelling not in SPELLINGS:
+            raise ConfigError(f"abstention has no spelling named {spelling!r}; known: {', '.join(SPELLINGS)}")
+        if spelling is not None and reading == "mass":
+            raise ConfigError(
+                f"spelling={spelling} has no meaning for reading 'mass', which sums over all; leave it out"
+            )
         self.reading = reading
+        self.spelling = "all" if reading == "mass" else spelling or "reference"
         self.template = template(prompt)
-        self.forms = SURFACE_FORMS if reading == "mass" else SPELLINGS
+        self.forms = SURFACE_FORMS if reading == "mass" else SPELLINGS[self.spelling]
 
     @property
     def name(self) -> str:
         """``abstention`` and any setting that is not the default one."""
         return "abstention" + spelled(
             reading=None if self.reading == "first-token" else self.reading,
+            spelling=self.spelling if self.spelling == "likelier" else None,
             prompt=None if self.template.name == "answer-abstain" else self.template.name,
         )
 
@@ -93,6 +112,7 @@ class Abstention:
         """The reading, the strings it reads, and the prompt."""
         return {
             "reading": self.reading,
+            "spelling": self.spelling,
             "forms": list(self.forms),
             "prompt": self.template.name,
             "prompt_hash": self.template.hash,
@@ -100,7 +120,10 @@ class Abstention:
 
     def requests(self, query: Query, passages: Sequence[Passage]) -> Mapping[str, Request]:
         """Ask for the abstention strings after the prompt."""
-        prompt = self.template.render(question=query.text, passages=tuple(passages), history=tuple(query.history))
+        prompt = rendered(self.template, query, passages)
+        if self.spelling == "reference" and prompt.plain and not prompt.plain[-1].isspace():
+            # A space at the end of a plain prompt moves to what is scored after it; a chat template has no use for it.
+            prompt = replace(prompt, plain=f"{prompt.plain} ")
         return {form: Force(prompt, form) for form in self.forms}
 
     def value(self, query: Query, passages: Sequence[Passage], responses: Responses) -> Value:

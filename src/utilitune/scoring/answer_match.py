@@ -131,12 +131,17 @@ def _squeeze(text: str) -> str:
     return " ".join(text.split())
 
 
+def is_unspaced(char: str) -> bool:
+    """Tell whether a character is of a script that writes no spaces between words."""
+    return any(low <= ord(char) <= high for low, high in _UNSPACED)
+
+
 def _split(text: str) -> list[str]:
     tokens: list[str] = []
     for word in text.split():
         current = ""
         for char in word:
-            if any(low <= ord(char) <= high for low, high in _UNSPACED):
+            if is_unspaced(char):
                 # Vowel signs and tone marks belong to the character before them.
                 if unicodedata.category(char).startswith("M") and (current or tokens):
                     if current:

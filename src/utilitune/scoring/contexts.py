@@ -56,6 +56,18 @@ def template(prompt: str | Template) -> Template:
     return load_prompt(prompt)
 
 
+def worded(passages: Sequence[Passage]) -> tuple[Passage, ...]:
+    """Return the passages that say something; one of white space alone is as good as none."""
+    return tuple(passage for passage in passages if passage.full_text.strip())
+
+
+def rendered(filled: Template, query: Query, passages: Sequence[Passage], answers: Sequence[str] = ()) -> Prompt:
+    """Fill a prompt for a query and the passages that say something."""
+    return filled.render(
+        question=query.text, passages=worded(passages), history=tuple(query.history), answers=tuple(answers)
+    )
+
+
 class Contexts:
     """Asks for greedy answers with and without passages.
 
@@ -70,8 +82,7 @@ class Contexts:
 
     def grounded(self, query: Query, passages: Sequence[Passage]) -> Greedy:
         """Ask for the answer with ``passages`` in the prompt."""
-        prompt = self.template.render(question=query.text, passages=tuple(passages), history=tuple(query.history))
-        return Greedy(prompt, self.limit, tuple(self.template.stop))
+        return Greedy(rendered(self.template, query, passages), self.limit, tuple(self.template.stop))
 
     def bare(self, query: Query) -> Greedy:
         """Ask for the answer to the question alone."""

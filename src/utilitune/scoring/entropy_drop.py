@@ -8,7 +8,7 @@ from typing import Any
 from utilitune.records.passage import Passage
 from utilitune.records.query import Query
 from utilitune.scoring.confidence import exact_entropies, mean
-from utilitune.scoring.contexts import Contexts, Template
+from utilitune.scoring.contexts import Contexts, Template, worded
 from utilitune.scoring.evidence import evidence
 from utilitune.scoring.information_gain import grounded_under_both
 from utilitune.scoring.protocol import Request, Responses, Value
@@ -48,7 +48,7 @@ class EntropyDrop:
     def value(self, query: Query, passages: Sequence[Passage], responses: Responses) -> Value:
         """Average the entropy lost a token."""
         grounded = responses["grounded"]
-        bare = responses["grounded_under_bare"] if passages else grounded
+        bare = responses["grounded_under_bare"] if worded(passages) else grounded
         pairs = zip(exact_entropies(bare), exact_entropies(grounded), strict=True)
         drops = [before - after for before, after in pairs]
         return Value(mean(drops), evidence(self.contexts.template, dict(responses)))

@@ -9,7 +9,7 @@ from utilitune.generator.protocol import Continuation, Prompt
 from utilitune.records.passage import Passage
 from utilitune.records.query import Query
 from utilitune.scoring.answer_match import usable_golds
-from utilitune.scoring.contexts import Template, spelled, template
+from utilitune.scoring.contexts import Template, rendered, spelled, template
 from utilitune.scoring.protocol import Force, Request, Responses
 
 Measure = Callable[[Continuation], float]
@@ -52,7 +52,7 @@ class GoldAnswers:
 
     def prompt(self, query: Query, passages: Sequence[Passage]) -> Prompt:
         """Return the prompt with ``passages``; without any, the bare question."""
-        return self.template.render(question=query.text, passages=tuple(passages), history=tuple(query.history))
+        return rendered(self.template, query, passages)
 
     def spellings(self, query: Query) -> list[str]:
         """Return every gold answer without and with a leading space."""

@@ -8,7 +8,7 @@ from typing import Any
 from utilitune.records.passage import Passage
 from utilitune.records.query import Query
 from utilitune.scoring.confidence import mean
-from utilitune.scoring.contexts import Contexts, Template
+from utilitune.scoring.contexts import Contexts, Template, worded
 from utilitune.scoring.evidence import evidence
 from utilitune.scoring.protocol import Request, Rescore, Responses, Value
 
@@ -48,7 +48,7 @@ class InformationGain:
     def value(self, query: Query, passages: Sequence[Passage], responses: Responses) -> Value:
         """Average the log-probability gained a token."""
         grounded = responses["grounded"]
-        bare = responses["grounded_under_bare"] if passages else grounded
+        bare = responses["grounded_under_bare"] if worded(passages) else grounded
         gains = [ours - theirs for ours, theirs in zip(grounded.logprobs, bare.logprobs, strict=True)]
         return Value(mean(gains), evidence(self.contexts.template, dict(responses)))
 
@@ -56,6 +56,6 @@ class InformationGain:
 def grounded_under_both(contexts: Contexts, query: Query, passages: Sequence[Passage]) -> Mapping[str, Request]:
     """Ask for the grounded answer and its tokens under both contexts (one and the same without passages)."""
     grounded = contexts.grounded(query, passages)
-    if not passages:
+    if not worded(passages):
         return {"grounded": grounded}
     return {"grounded": grounded, "grounded_under_bare": Rescore(contexts.bare(query).prompt, grounded)}

@@ -10,7 +10,7 @@ from utilitune.generator.protocol import Continuation
 from utilitune.records.passage import Passage
 from utilitune.records.query import Query
 from utilitune.scoring.confidence import exact_entropies, mean
-from utilitune.scoring.contexts import Contexts, Template, spelled
+from utilitune.scoring.contexts import Contexts, Template, spelled, worded
 from utilitune.scoring.evidence import evidence
 from utilitune.scoring.key_tokens import NEEDS_OTHER_CONTEXT, SELECTORS, Mask
 from utilitune.scoring.protocol import Request, Rescore, Responses, Value
@@ -86,7 +86,7 @@ class KeyEntropy:
         """Ask for both greedy answers, and for each under the other context where the selector reads it."""
         grounded, bare = self.contexts.grounded(query, passages), self.contexts.bare(query)
         answers: dict[str, Request] = {"grounded": grounded, "bare": bare}
-        if self.selector in NEEDS_OTHER_CONTEXT and passages:
+        if self.selector in NEEDS_OTHER_CONTEXT and worded(passages):
             answers["grounded_under_bare"] = Rescore(bare.prompt, grounded)
             answers["bare_under_grounded"] = Rescore(grounded.prompt, bare)
         return answers

@@ -10,10 +10,9 @@ from utilitune.errors import ConfigError
 from utilitune.generator.protocol import Continuation
 from utilitune.records.passage import Passage
 from utilitune.records.query import Query
-from utilitune.scoring.answer_match import ANSWER_MEASURES
 from utilitune.scoring.confidence import mean_logprob
 from utilitune.scoring.contexts import Contexts, Template, spelled
-from utilitune.scoring.erag import known_measure
+from utilitune.scoring.entailment import make_judge
 from utilitune.scoring.gold_answers import gold_answers
 from utilitune.scoring.protocol import Request, Responses, Sample, Value
 
@@ -27,13 +26,14 @@ class Sper:
     Formula: ``B(q, D) - B(q)``, with ``B = max_a sum_r w_r E(r, a)`` over the gold answers ``a``, ``w_r`` proportional
     to ``exp((1/T_r) sum_t ln p(r_t))`` and summing to 1 over the n sampled answers ``r``; each weight stays with its
     answer for every ``a``.
-    ``E`` judges whether an answer entails a gold answer: here a match of normalised strings (``contains``: the answer
-    holds the gold answer; ``EM``; ``F1``: their token overlap), named so in the parameters. The paper's judge is an
-    NLI model.
+    Judges of E, whether an answer entails a gold answer or is entailed by it: ``nli:MODEL``, the paper's, probability
+    of entailment by a natural-language-inference model, the surer direction; without a model a match of normalised
+    strings, named so in the parameters: ``contains`` (default: the answer holds the gold answer), ``EM``, ``F1``.
     Source: SePer (arXiv 2503.01478).
     Range: ``[-1, 1]``.
     Needs: gold answers; no entropies.
-    Cost: one prefill and n sampled answers a passage set, and the same once a query.
+    Cost: one prefill and n sampled answers a passage set, and the same once a query; with an NLI judge also two of its
+    passes a pair of distinct answer and gold answer, at each labelling (verdicts are not stored).
     No passages: exactly 0.
     """
 
@@ -55,12 +55,12 @@ class Sper:
             n: Answers a context, >= 1.
             temperature: Of the sampler, > 0; weights are of temperature 1 whatever this is.
             seed: Seed of the sampler.
-            judge: A name in ``ANSWER_MEASURES``.
+            judge: ``contains``, ``EM``, ``F1`` or ``nli:MODEL``; see ``make_judge``.
             prompt: Packaged prompt, prompt file, or a loaded template.
             max_new_tokens: Length limit of an answer in tokens, >= 1; the prompt's own when ``None``.
 
         Raises:
-            ConfigError: If there is no such judge, or a number is out of its range.
+            ConfigError: If there is no such judge, its model cannot judge, or a number is out of its range.
         """
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
             raise ConfigError(f"n is {n!r}; expected a whole number of sampled answers, at least 1")
@@ -70,7 +70,7 @@ class Sper:
         if isinstance(seed, bool) or not isinstance(seed, int):
             raise ConfigError(f"seed is {seed!r}; expected a whole number")
         self.n, self.temperature, self.seed = n, float(temperature), seed
-        self.judge = known_measure("sper", "judge", judge)
+        self.judge = make_judge(judge)
         self.contexts = Contexts(prompt, max_new_tokens)
 
     @property
@@ -80,7 +80,7 @@ class Sper:
             n=None if self.n == 10 else self.n,
             temperature=None if self.temperature == 1 else self.temperature,
             seed=None if self.seed == 0 else self.seed,
-            judge=None if self.judge == DEFAULT_JUDGE else self.judge,
+            judge=None if self.judge.name == DEFAULT_JUDGE else self.judge.name,
         )
         return f"sper{own}{self.contexts.suffix}"
 
@@ -88,7 +88,7 @@ class Sper:
     def parameters(self) -> Mapping[str, Any]:
         """Sampler, judge and prompt."""
         sampler = {"n": self.n, "temperature": self.temperature, "seed": self.seed}
-        return {**sampler, "judge": f"string-match:{self.judge}", **self.contexts.parameters}
+        return {**sampler, **self.judge.parameters, **self.contexts.parameters}
 
     def requests(self, query: Query, passages: Sequence[Passage]) -> Mapping[str, Request]:
         """Ask for sampled answers with the passages and to the bare question."""
@@ -109,11 +109,13 @@ class Sper:
         for context in CONTEXTS:
             answers = [responses[f"{context}-{number}"] for number in range(self.n)]
             weights = likelihood_weights(answers)
-            beliefs[context] = belief(answers, weights, golds, self.judge)
+            entailed = self.judge.entailed(query.text, [answer.text for answer in answers], golds)
+            best, beliefs[context] = belief(weights, entailed)
             facts[context] = [
-                {"text": answer.text, "weight": weight, "logprobs": list(answer.logprobs)}
-                for answer, weight in zip(answers, weights, strict=True)
+                {"text": answer.text, "weight": weight, "entails": judged, "logprobs": list(answer.logprobs)}
+                for answer, weight, judged in zip(answers, weights, entailed[best], strict=True)
             ]
+            facts["gold"] = {**facts.get("gold", {}), context: golds[best]}
         facts["truncated"] = any(each.truncated for each in responses.values())
         return Value(beliefs["grounded"] - beliefs["bare"], {**facts, "belief": beliefs})
 
@@ -134,21 +136,16 @@ def likelihood_weights(answers: Sequence[Continuation]) -> list[float]:
     return [each / total for each in raw]
 
 
-def belief(answers: Sequence[Continuation], weights: Sequence[float], golds: Sequence[str], judge: str) -> float:
-    """Return the weight of the answers that entail a gold answer, best over the golds, in [0, 1].
+def belief(weights: Sequence[float], entailed: Sequence[Sequence[float]]) -> tuple[int, float]:
+    """Return the weight of the answers that entail a gold answer, best over the golds.
 
     Args:
-        answers: Sampled answers.
         weights: One weight an answer, summing to 1.
-        golds: Gold answers, at least one.
-        judge: A name in ``ANSWER_MEASURES``.
+        entailed: One list a gold answer, at least one; one verdict in [0, 1] an answer.
 
     Returns:
-        ``max_a sum_r w_r E(r, a)``.
+        Number of the best gold answer (the first of equals), and ``max_a sum_r w_r E(r, a)`` in [0, 1].
     """
-    match = ANSWER_MEASURES[judge]
-    entailed = (
-        fsum(weight * match(answer.text, [gold]) for answer, weight in zip(answers, weights, strict=True))
-        for gold in golds
-    )
-    return min(1.0, max(entailed))
+    beliefs = [fsum(weight * judged for weight, judged in zip(weights, each, strict=True)) for each in entailed]
+    best = max(range(len(beliefs)), key=beliefs.__getitem__)
+    return best, min(1.0, beliefs[best])

@@ -10,6 +10,7 @@ from utilitune.records.passage import Passage
 from utilitune.records.query import Query
 from utilitune.scoring import Draw, Force, Greedy, Sample, make_utility
 from utilitune.scoring.dig import weighted_probability
+from utilitune.scoring.entailment import make_judge
 from utilitune.scoring.sper import belief, likelihood_weights
 
 ONE, TWO = Passage("p", "Veltra is the capital of Lubana."), Passage("r", "Lubana is green.")
@@ -185,12 +186,16 @@ def test_weights_stay_with_their_answers():
     answers = [said("a1", -0.1), said("b2", -3.0), said("c3", -1.0)]
     weights = likelihood_weights(answers)
     assert sum(weights) == pytest.approx(1.0)
+
+    def believed(answers, golds):
+        entailed = make_judge("EM").entailed("?", [answer.text for answer in answers], golds)
+        return belief(likelihood_weights(answers), entailed)
+
     for answer, weight in zip(answers, weights, strict=True):
-        assert belief(answers, weights, [answer.text], "EM") == pytest.approx(weight)
-        assert belief(answers, weights, ["zz", answer.text], "EM") == pytest.approx(weight)
-    assert belief(answers, weights, ["b2", "a1", "c3"], "EM") == pytest.approx(max(weights))
-    turned = belief(answers[::-1], likelihood_weights(answers[::-1]), ["b2"], "EM")
-    assert turned == belief(answers, weights, ["b2"], "EM")
+        assert believed(answers, [answer.text]) == (0, pytest.approx(weight))
+        assert believed(answers, ["zz", answer.text]) == (1, pytest.approx(weight))
+    assert believed(answers, ["b2", "a1", "c3"]) == (1, pytest.approx(max(weights)))
+    assert believed(answers[::-1], ["b2"]) == believed(answers, ["b2"])
     far = likelihood_weights([said("a", -1e5), said("b", -1e5)])
     assert far == [0.5, 0.5], "unlikely answers do not underflow"
 
@@ -243,7 +248,9 @@ def test_llm_relevance_without_answers_without_passages_and_far_out():
         ("sper,temperature=0", "above 0"),
         ("sper,temperature=hot", "above 0"),
         ("sper,seed=x", "whole number"),
-        ("sper,judge=nli", "EM, F1, contains"),
+        ("sper,judge=nli", "EM, F1, contains, nli:MODEL"),
+        ("sper,judge=3", "EM, F1, contains, nli:MODEL"),
+        ("erag,over=map", "precision, success, ndcg"),
         ("llm-relevance,answers=maybe", "true or false"),
         ("contrastive-ppl,alpha=-1", "at least 0"),
         ("contrastive-ppl,alpha=much", "finite number"),

@@ -7,7 +7,8 @@ from utilitune.scoring.key_tokens import delta_logprob, every_token, question_ov
 
 def answer(tokens, logprobs=None):
     logprobs = logprobs or [-1.0] * len(tokens)
-    return Continuation("".join(tokens), tuple(tokens), (), tuple(logprobs), (0.5,) * len(tokens))
+    text = "".join(tokens).translate({0x0120: " ", 0x2581: " "}).strip()
+    return Continuation(text, tuple(tokens), (), tuple(logprobs), (0.5,) * len(tokens))
 
 
 def overlap(question, tokens, history=()):

@@ -91,13 +91,11 @@ def force(logprobs, ids):
 
 
 def test_abstention_by_hand():
-    responses = {
-        "NO-RESPONSE": force([log(0.25), log(0.5)], (1, 2)),
-        " NO-RESPONSE": force([log(0.01), log(0.5)], (9, 2)),
-    }
+    responses = {"NO-RESPONSE": force([log(0.25), log(0.5)], (1, 2))}
     first = make_utility("abstention")
     asked = first.requests(QUERY, [PASSAGE])
-    assert list(asked.values()) == [Force(asked["NO-RESPONSE"].prompt, text) for text in responses]
+    assert list(asked.values()) == [Force(asked["NO-RESPONSE"].prompt, "NO-RESPONSE")]
+    assert asked["NO-RESPONSE"].prompt.plain.endswith("Answer: "), "after a plain prompt the word follows a space"
     plain = asked["NO-RESPONSE"].prompt.plain
     assert plain.index("Veltra is") < plain.index(QUERY.text), "document before question"
     assert first.value(QUERY, [PASSAGE], responses).utility == pytest.approx(0.75)
@@ -106,12 +104,19 @@ def test_abstention_by_hand():
     )
 
 
-def test_abstention_after_a_plain_prompt_is_spelled_with_a_space():
+def test_abstention_in_the_likelier_spelling():
     responses = {
         "NO-RESPONSE": force([log(1e-9)], (1,)),
-        " NO-RESPONSE": force([log(0.6)], (9,)),
+        " NO-RESPONSE": force([log(0.6), log(0.5)], (9, 2)),
     }
-    assert make_utility("abstention").value(QUERY, [PASSAGE], responses).utility == pytest.approx(0.4)
+    likelier = make_utility("abstention,spelling=likelier")
+    assert likelier.name == "abstention,spelling=likelier"
+    asked = likelier.requests(QUERY, [PASSAGE])
+    assert list(asked) == list(responses)
+    assert {request.prompt.plain[-7:] for request in asked.values()} == {"Answer:"}
+    assert likelier.value(QUERY, [PASSAGE], responses).utility == pytest.approx(0.4)
+    whole = make_utility("abstention,reading=sequence,spelling=likelier")
+    assert whole.value(QUERY, [PASSAGE], responses).utility == pytest.approx(0.7)
 
 
 def test_abstention_mass_does_not_count_twice():
@@ -130,7 +135,7 @@ def test_udcg_reference_numbers():
         value = make_utility("abstention").value(
             QUERY,
             [PASSAGE],
-            {"NO-RESPONSE": force([log(probability)], (1,)), " NO-RESPONSE": force([-30.0], (9,))},
+            {"NO-RESPONSE": force([log(probability)], (1,))},
         )
         assert value.utility == pytest.approx(1 - probability, abs=1e-15)
 
@@ -156,6 +161,8 @@ def test_missing_entropies_leave_logprob_utilities_alone():
         ("grogu:key-entropy,selector=best", "question-overlap"),
         ("grogu:key-entropy,selector=all,tau=1", "no meaning"),
         ("abstention,reading=loud", "first-token, sequence, mass"),
+        ("abstention,spelling=odd", "reference, likelier"),
+        ("abstention,reading=mass,spelling=likelier", "no meaning"),
         ("information-gain,max_new_tokens=0", "at least 1"),
         ("information-gain,max_new_tokens=true", "at least 1"),
     ],

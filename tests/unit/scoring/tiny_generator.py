@@ -40,10 +40,14 @@ class PlainGenerator:
         self.counts = {}
         self.window = window
 
-    def prompt_ids(self, prompt):
+    def split(self, prompt):
+        """The prompt's text, and the spaces at its end, which go before what is scored after it."""
         prompt = Prompt.of(prompt)
         text = prompt.plain or "\n\n".join(content for _, content in prompt.messages)
-        ids = encode(text)
+        return text.rstrip(" "), text[len(text.rstrip(" ")) :]
+
+    def prompt_ids(self, prompt):
+        ids = encode(self.split(prompt)[0])
         if len(ids) + 1 > self.window:
             raise ValueError(f"prompt of {len(ids)} tokens, window {self.window}")
         return ids
@@ -77,7 +81,8 @@ class PlainGenerator:
         return Generation(**self.numbers(start, ids), finish=finish)
 
     def scored(self, prompt, continuation):
-        ids = encode(continuation) if isinstance(continuation, str) else list(continuation)
+        moved = self.split(prompt)[1]
+        ids = encode(moved + continuation) if isinstance(continuation, str) else list(continuation)
         if not ids:
             raise ValueError("empty continuation")
         return Continuation(**self.numbers(self.prompt_ids(prompt), ids))
