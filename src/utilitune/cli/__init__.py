@@ -13,20 +13,25 @@ import typer
 from utilitune import __version__
 from utilitune.cli import (
     answer,
+    compare,
     doctor,
     evaluate,
     index,
+    judge,
     label,
     models,
     pairs,
+    report,
     rerank,
     retrieve,
     rewrite,
     run,
     sample,
+    study,
     train,
     utilities,
     validate,
+    win_rate,
 )
 from utilitune.errors import ThresholdError, UtilituneError
 
@@ -53,11 +58,30 @@ def options(
     """Train the retrieval side of RAG with the generator's own utility as supervision."""
 
 
-verbs = (validate, sample, index, retrieve, label, utilities, pairs, rewrite, rerank, answer, evaluate, run, doctor)
+verbs = (
+    validate,
+    sample,
+    index,
+    retrieve,
+    label,
+    utilities,
+    pairs,
+    rewrite,
+    rerank,
+    answer,
+    evaluate,
+    report,
+    compare,
+    win_rate,
+    run,
+    doctor,
+)
 for verb in verbs:
     app.command(verb.NAME)(verb.command)
 app.add_typer(train.app, name="train")
 app.add_typer(models.app, name="models")
+app.add_typer(judge.app, name="judge")
+app.add_typer(study.app, name="study")
 
 
 def main() -> None:

@@ -1,10 +1,13 @@
 """Evaluation: classical measures, UDCG, answers, significance, the report.
 
-Imports no torch; a generator is only needed by ``answer_questions``. Several functions carry the name of the
-module that defines them: import them from here.
+Imports no torch; a generator is only needed by ``answer_questions`` and the studies, which are imported on first use.
+Several functions carry the name of the module that defines them: import them from here.
 """
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from utilitune.evaluation.answer_accuracy import accuracy
 from utilitune.evaluation.answers import answer_questions
@@ -29,15 +32,34 @@ from utilitune.evaluation.udcg import UdcgScores, udcg, udcg_at_k
 from utilitune.evaluation.udcg_theta import UdcgTheta, udcg_theta
 from utilitune.scoring.answer_match import answer_tokens, contains, exact_match, f1, normalise_answer
 
+if TYPE_CHECKING:
+    from utilitune.evaluation.judge.answer_judge import judge_answers
+    from utilitune.evaluation.judge.win_rate import WinRates, win_rate
+    from utilitune.evaluation.study.signal import study_signal
+    from utilitune.evaluation.study.signal_files import write_signal
+    from utilitune.evaluation.study.signal_study import SignalStudy
+
+# Public name -> module that defines it.
+_HOME = {
+    "WinRates": "utilitune.evaluation.judge.win_rate",
+    "judge_answers": "utilitune.evaluation.judge.answer_judge",
+    "win_rate": "utilitune.evaluation.judge.win_rate",
+    "SignalStudy": "utilitune.evaluation.study.signal_study",
+    "study_signal": "utilitune.evaluation.study.signal",
+    "write_signal": "utilitune.evaluation.study.signal_files",
+}
+
 __all__ = [
     "Change",
     "Evaluation",
     "Measure",
     "Row",
+    "SignalStudy",
     "Significance",
     "Table",
     "UdcgScores",
     "UdcgTheta",
+    "WinRates",
     "accuracy",
     "answer_questions",
     "answer_tokens",
@@ -47,6 +69,7 @@ __all__ = [
     "exact_match",
     "f1",
     "holm",
+    "judge_answers",
     "known_measures",
     "latex_table",
     "markdown_table",
@@ -59,8 +82,20 @@ __all__ = [
     "render_table",
     "significance",
     "significance_family",
+    "study_signal",
     "udcg",
     "udcg_at_k",
     "udcg_theta",
+    "win_rate",
     "write_report",
+    "write_signal",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a study on first use."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value

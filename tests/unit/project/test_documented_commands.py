@@ -99,6 +99,7 @@ def test_every_verb_has_help_with_an_example():
         "sample",
         "models list",
         "models fetch",
+        "study signal",
     ]
     assert {f"utilitune {verb}" for verb in wanted} == set(found)
 

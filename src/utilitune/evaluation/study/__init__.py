@@ -1,0 +1,1 @@
+"""Studies: how good a utility is as a label. Import from ``utilitune.evaluation``."""
