@@ -19,7 +19,7 @@ from utilitune.records.passage import Passage
 from utilitune.records.query import Turn
 
 PROMPT_FOLDER = Path(__file__).parent / "prompts"
-PLACEHOLDERS = frozenset({"question", "passages", "history", "answers"})
+PLACEHOLDERS = frozenset({"question", "passages", "history", "answers", "candidates", "criteria"})
 ROLES = frozenset({"system", "user", "assistant"})
 KEYS = frozenset({"name", "version", "placeholders", "messages", "plain", "stop", "max_new_tokens"})
 
@@ -68,6 +68,8 @@ class PromptTemplate:
         passages: Sequence[Passage] = (),
         history: Sequence[Turn] = (),
         answers: Sequence[str] = (),
+        candidates: Sequence[str] = (),
+        criteria: Mapping[str, str] | None = None,
     ) -> Prompt:
         """Fill the placeholders.
 
@@ -76,6 +78,8 @@ class PromptTemplate:
             passages: Passages in prompt order; their texts are what may be shortened (``Prompt.trim``).
             history: Earlier turns, oldest first.
             answers: Gold answers, for prompts that judge.
+            candidates: Answers to be judged, in prompt order; they may be shortened like passages.
+            criteria: What to judge them by, name -> description.
 
         Returns:
             The prompt, with its chat form and its plain form.
@@ -86,6 +90,7 @@ class PromptTemplate:
         """
         given: dict[str, Any] = {"question": question, "passages": tuple(passages)}
         given |= {"history": tuple(history), "answers": tuple(answers)}
+        given |= {"candidates": tuple(candidates), "criteria": dict(criteria or {})}
         declared = self.required | self.optional
         unknown = sorted(name for name in PLACEHOLDERS - declared if given[name])
         missing = sorted(name for name in self.required if not given[name])
@@ -103,7 +108,8 @@ class PromptTemplate:
         except TemplateError as error:
             raise ConfigError(f"prompt {self.name!r} cannot be rendered: {error}") from error
         whole = "\n".join([plain, *(content for _, content in messages)])
-        trim = tuple(dict.fromkeys(p.text for p in passages if p.text and p.text in whole))
+        cuttable = [*(passage.text for passage in passages), *candidates]
+        trim = tuple(dict.fromkeys(text for text in cuttable if text and text in whole))
         return Prompt(messages=messages, plain=plain, trim=trim)
 
 
@@ -205,7 +211,7 @@ def load_prompt(name_or_path: str | Path) -> PromptTemplate:
     """Load a prompt by packaged name or from a YAML file.
 
     Args:
-        name_or_path: ``"answer"``, ``"answer-abstain"``, ``"relevance"``, ``"rewrite"``, or a path ending in ``.yaml``.
+        name_or_path: A name of ``packaged_prompts()``, such as ``"answer"``, or a path ending in ``.yaml``.
 
     Returns:
         The checked template.

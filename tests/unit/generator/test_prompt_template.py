@@ -20,7 +20,7 @@ max_new_tokens: 4
 
 
 def test_packaged_prompts_render():
-    assert packaged_prompts() == ["answer", "answer-abstain", "relevance", "rewrite"]
+    assert {"answer", "answer-abstain", "relevance", "rewrite"} <= set(packaged_prompts())
     passage, turn = Passage("1", "Ada Fenn is mayor.", "Velm"), Turn("user", "Where is Velm?")
     for name in ("answer", "answer-abstain"):
         prompt = load_prompt(name).render(question="Who?", passages=[passage], history=[turn])
