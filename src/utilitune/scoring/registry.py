@@ -21,15 +21,19 @@ from utilitune.scoring.entropy_drop import EntropyDrop
 from utilitune.scoring.erag import Erag
 from utilitune.scoring.grogu import Grogu
 from utilitune.scoring.information_gain import InformationGain
+from utilitune.scoring.joint_gain import JointGain
 from utilitune.scoring.key_entropy import KeyEntropy
 from utilitune.scoring.llm_relevance import LlmRelevance
 from utilitune.scoring.loop import Loop
 from utilitune.scoring.protocol import Utility
+from utilitune.scoring.question_gain import QuestionGain
 from utilitune.scoring.sper import Sper
 
 UTILITIES: dict[str, Callable[..., Utility]] = {
     "information-gain": InformationGain,
     "entropy-drop": EntropyDrop,
+    "question-gain": QuestionGain,
+    "joint-gain": JointGain,
     "abstention": Abstention,
     "grogu": partial(Grogu, "mean-entropy"),
     **{f"grogu:{gamma}": partial(Grogu, gamma) for gamma in CONFIDENCES},

@@ -30,7 +30,7 @@ def test_string_and_mapping_say_the_same():
 
 
 def test_unknown_names_and_parameters_list_the_known_ones():
-    with pytest.raises(ConfigError, match="information-gain, entropy-drop, abstention"):
+    with pytest.raises(ConfigError, match="information-gain, entropy-drop, question-gain, joint-gain, abstention"):
         make_utility("informationgain")
     with pytest.raises(ConfigError, match="grogu:max-entropy"):
         make_utility("grogu:median-entropy")

@@ -1,0 +1,89 @@
+"""The question as the text to be explained: by hand, against a plain forward pass, and what must not matter."""
+
+from math import fsum
+
+import pytest
+
+from utilitune.generator.protocol import Continuation, Generation
+from utilitune.records.passage import Passage
+from utilitune.records.query import Query, Turn
+from utilitune.scoring import Force, label_sets, make_utility
+
+QUERY = Query("q", "Who led Orlen?")
+PASSAGE = Passage("p", "Mira led Orlen.")
+
+
+def numbers(text, logprobs, kind=Continuation):
+    tokens = tuple(f"t{place}" for place in range(len(logprobs)))
+    return kind(text, tokens, tuple(range(len(logprobs))), tuple(logprobs), None)
+
+
+SPACED = {
+    "question:Who led Orlen?": numbers("Who led Orlen?", [-1.0, -1.0]),
+    "question_bare:Who led Orlen?": numbers("Who led Orlen?", [-9.0, -9.0]),
+    "question: Who led Orlen?": numbers(" Who led Orlen?", [-2.0, -1.0, -0.5]),
+    "question_bare: Who led Orlen?": numbers(" Who led Orlen?", [-4.0, -2.0, -3.5]),
+}
+ANSWER = {
+    "grounded": numbers("Mira", [-0.5, -0.25], Generation),
+    "grounded_under_bare": numbers("Mira", [-3.5, -0.75]),
+}
+
+
+def test_by_hand_with_the_spelling_that_is_likelier_without_passages():
+    value = make_utility("question-gain").value(QUERY, [PASSAGE], SPACED)
+    assert value.utility == pytest.approx((2.0 + 1.0 + 3.0) / 3, abs=1e-12)
+    assert value.evidence["question"]["text"] == " Who led Orlen?"
+    assert value.evidence["question_bare"]["logprobs"] == [-4.0, -2.0, -3.5]
+
+
+def test_joint_gain_is_the_mean_over_the_tokens_of_both():
+    value = make_utility("joint-gain").value(QUERY, [PASSAGE], {**SPACED, **ANSWER})
+    assert value.utility == pytest.approx((2.0 + 1.0 + 3.0 + 3.0 + 0.5) / 5, abs=1e-12)
+    assert value.evidence["gain"] == {"question": pytest.approx(2.0), "answer": pytest.approx(1.75)}
+    assert value.evidence["answer"] == "Mira"
+
+
+def test_joint_gain_tells_of_a_cut_in_either_context():
+    cut = {**SPACED, "question: Who led Orlen?": Continuation(" W", ("t",), (1,), (-1.0,), None, truncated=True)}
+    cut["question_bare: Who led Orlen?"] = numbers(" W", [-2.0])
+    assert make_utility("joint-gain").value(QUERY, [PASSAGE], {**cut, **ANSWER}).evidence["truncated"]
+
+
+def test_what_is_asked():
+    talk = Query("c_2", "And then?", (Turn("user", "Who led Orlen?"), Turn("assistant", "Mira.")))
+    asked = make_utility("question-gain").requests(talk, [PASSAGE])
+    assert all(isinstance(each, Force) for each in asked.values())
+    after, alone = asked["question:And then?"].prompt.plain, asked["question_bare:And then?"].prompt.plain
+    assert after.index(PASSAGE.text) < after.index("Who led Orlen?"), "the passage before the conversation"
+    assert "And then?" not in after, "the question is scored, never shown"
+    assert PASSAGE.text not in alone and "Who led Orlen?" in alone
+    shared = make_utility("joint-gain").requests(talk, [PASSAGE])
+    assert asked.items() <= shared.items()
+    assert make_utility("information-gain").requests(talk, [PASSAGE]).items() <= shared.items()
+
+
+@pytest.mark.parametrize("spec", ["question-gain", "joint-gain"])
+@pytest.mark.parametrize("passages", [(), (Passage("w", " \n "),)])
+def test_nothing_to_read_is_exactly_zero(tiny, spec, passages):
+    (row,) = label_sets([(QUERY, passages)], [spec], tiny).rows
+    assert row.status == "ok" and row.utility == 0.0
+
+
+@pytest.mark.parametrize("spec", ["question-gain", "joint-gain"])
+def test_sets_and_single_passages_against_one_plain_forward_pass(tiny, spec):
+    pool = (PASSAGE, Passage("o", "The river Dun is long."), Passage("z", "Orlen is a town."))
+    for passages in ((pool[0],), pool):
+        (row,) = label_sets([(QUERY, passages)], [spec], tiny).rows
+        head = "\n".join(f"Document: {each.full_text}" for each in passages)
+        best = max(
+            (tiny.score(["Question:"], [text])[0] for text in ("Who led Orlen?", " Who led Orlen?")),
+            key=lambda each: fsum(each.logprobs) / len(each.logprobs),
+        )
+        with_passages = tiny.score([f"{head}\nQuestion:"], [best.text])[0]
+        gains = [ours - theirs for ours, theirs in zip(with_passages.logprobs, best.logprobs, strict=True)]
+        if spec == "joint-gain":
+            (gain,) = label_sets([(QUERY, passages)], ["information-gain"], tiny).rows
+            length = len(gain.evidence["grounded"]["logprobs"])
+            gains += [gain.utility] * length
+        assert row.utility == pytest.approx(fsum(gains) / len(gains), abs=1e-9)
