@@ -19,8 +19,8 @@ class JointGain:
     """Mean log-likelihood ratio of question and grounded answer, with against without the passages.
 
     Formula: ``(1/(S+T)) [sum_s ln p(q_s | D) / p(q_s) + sum_t ln p(y_t | q, D) / p(y_t | q)]`` over the S tokens of the
-    question and the T tokens of the greedy grounded answer ``y_g``: the pointwise mutual information of the passages and
-    the pair (question, answer), a token.
+    question and the T tokens of the greedy grounded answer ``y_g``: the pointwise mutual information of the passages
+    and the pair (question, answer), a token.
     Source: ours; ``question-gain`` (UPR, arXiv 2204.07496) and ``information-gain`` (GroGU's sibling, arXiv 2601.23129)
     are its two terms.
     Range: unbounded, in nats a token.

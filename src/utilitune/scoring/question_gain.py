@@ -54,8 +54,8 @@ class QuestionLikelihood:
     """Asks for the question as the text that follows the passages, and as the text that follows nothing.
 
     As with gold answers, the question is asked for with and without a leading space, since which of the two a generator
-    reads after its prompt is its own affair. The spelling that is likelier without passages counts, so that all passages
-    of a query are compared by one and the same.
+    reads after its prompt is its own affair. The spelling that is likelier without passages counts, so that all
+    passages of a query are compared by one and the same.
     """
 
     def __init__(self, prompt: str | Template = "question") -> None:
