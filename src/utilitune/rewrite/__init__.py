@@ -8,6 +8,8 @@ from utilitune.rewrite.pairs import NoPairsError, PairSet, build_pairs
 from utilitune.rewrite.reward import reward_candidates
 from utilitune.rewrite.rewriter import Rewrite, Rewriter, rewrite_queries
 from utilitune.rewrite.sample import sample_candidates
+from utilitune.rewrite.sft import train_sft
+from utilitune.rewrite.sft_config import SftConfig
 from utilitune.rewrite.training_report import TrainingReport
 
 __all__ = [
@@ -18,6 +20,7 @@ __all__ = [
     "PairSet",
     "Rewrite",
     "Rewriter",
+    "SftConfig",
     "TrainingReport",
     "build_pairs",
     "clean_rewrite",
@@ -26,5 +29,6 @@ __all__ = [
     "rewrite_queries",
     "sample_candidates",
     "train_dpo",
+    "train_sft",
     "write_candidates",
 ]

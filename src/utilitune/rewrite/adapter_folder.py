@@ -11,6 +11,7 @@ from typing import Any
 
 from utilitune.errors import ConfigError, DataError
 from utilitune.records import write_json
+from utilitune.rewrite.base_spec import BaseSpec, Spec
 
 FILE = "rewriter.json"
 
@@ -21,7 +22,9 @@ class RewriterCard:
 
     Attributes:
         base: ``packaged:NAME``, a Hub id, or a path relative to the adapter's folder.
-        base_kind: ``packaged``, ``hub`` or ``folder``.
+        base_kind: ``packaged``, ``hub`` or ``folder``; ``merged`` for a folder that holds the whole model.
+        base_revision: Commit of a Hub base, ``""`` where it is not known.
+        method: How it was trained: ``sft``, ``dpo`` or ``grpo``; ``""`` for an adapter from elsewhere.
         prompt: Prompt template's name or path.
         prompt_hash: Its hash at training time.
         max_new_tokens: Length limit of a rewrite.
@@ -30,6 +33,8 @@ class RewriterCard:
 
     base: str
     base_kind: str
+    base_revision: str = ""
+    method: str = ""
     prompt: str = "rewrite"
     prompt_hash: str = ""
     max_new_tokens: int = 40
@@ -58,14 +63,19 @@ class RewriterCard:
                 row = json.loads(own.read_text(encoding="utf-8"))
                 return cls(**{key: row[key] for key in cls.__dataclass_fields__ if key in row})
             if peft.is_file():
-                base = str(json.loads(peft.read_text(encoding="utf-8"))["base_model_name_or_path"])
-                return cls(base=base, base_kind=base_kind(base))
+                row = json.loads(peft.read_text(encoding="utf-8"))
+                base = str(row["base_model_name_or_path"])
+                return cls(base=base, base_kind=base_kind(base), base_revision=str(row.get("revision") or ""))
         except (ValueError, TypeError, KeyError) as error:
             raise DataError(f"{folder}: damaged rewriter folder ({error!r}); train or copy it again") from error
         raise DataError(f"{folder}: neither {FILE} nor adapter_config.json is there; expected a trained rewriter")
 
-    def locate_base(self, folder: Path) -> str:
-        """Return the base as ``load_generator`` takes it.
+    def adapter_in(self, folder: Path) -> str | None:
+        """Return the adapter to put on the base; ``None`` for a merged model, which has it inside."""
+        return None if self.base_kind == "merged" else str(folder)
+
+    def locate_base(self, folder: Path) -> Spec:
+        """Return the base as ``load_generator`` takes it, pinned to its revision.
 
         Args:
             folder: Where the adapter is now.
@@ -76,8 +86,10 @@ class RewriterCard:
         Raises:
             ConfigError: When the base folder is not where the card says.
         """
+        if self.base_kind == "merged":
+            return str(folder)
         if self.base_kind != "folder":
-            return self.base
+            return BaseSpec(self.base, self.base_revision).spec
         place = Path(os.path.normpath(folder.absolute() / self.base))
         if not place.is_dir():
             raise ConfigError(
@@ -85,6 +97,11 @@ class RewriterCard:
                 "which does not exist; say where it is with base=..."
             )
         return str(place)
+
+
+def is_adapter(folder: Path) -> bool:
+    """Tell whether a folder holds a trained rewriter, or any PEFT adapter."""
+    return (folder / FILE).is_file() or (folder / "adapter_config.json").is_file()
 
 
 def base_kind(base: str) -> str:

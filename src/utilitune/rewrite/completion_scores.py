@@ -46,11 +46,12 @@ class Sharing:
     difference: float | None = None
 
 
-def speed_up(model: Any) -> Sharing | None:
+def speed_up(model: Any, *, pairs: bool = True) -> Sharing | None:
     """Let ``model`` score completions the quick way when TRL asks for per-token log-probabilities on CPU.
 
     Args:
         model: Causal language model that already carries TRL's fused head.
+        pairs: Whether the batches are pairs with a common prompt.
 
     Returns:
         The decision about shared prompts, filled in by the first batch; ``None`` when nothing was changed: for a
@@ -62,7 +63,7 @@ def speed_up(model: Any) -> Sharing | None:
         return None
     if getattr(fused, "__name__", "") == "_quick_forward" or "fused_lm_head" not in _parameters(fused):
         return None
-    sharing = Sharing()
+    sharing = Sharing(on=None if pairs else False)
 
     def _quick_forward(self: Any, *args: Any, **options: Any) -> Any:
         ids, labels = options.get("input_ids"), options.get("labels")
@@ -79,6 +80,9 @@ def speed_up(model: Any) -> Sharing | None:
 
 def _decide(model: Any, options: dict[str, Any], sharing: Sharing) -> None:
     """Run a batch both ways, and share prompts from now on when the numbers agree."""
+    training = model.training
+    # Dropout would make the two differ, and its draws would be missing from a run that is resumed later.
+    model.eval()
     with torch.no_grad():
         try:
             quick = _scores(model, options, shared=True)["log_probs"]
@@ -88,6 +92,8 @@ def _decide(model: Any, options: dict[str, Any], sharing: Sharing) -> None:
             say(f"prompts are run twice a pair: the model does not take a packed pair ({type(error).__name__})")
             sharing.on = False
             return
+        finally:
+            model.train(training)
     sharing.on = sharing.difference <= TOLERANCE
     if not sharing.on:
         say(f"prompts are run twice a pair: sharing them would change a token by {sharing.difference:.2g} nats")

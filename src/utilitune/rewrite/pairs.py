@@ -10,10 +10,12 @@ from typing import Any, overload
 
 from utilitune.errors import ConfigError, DataError
 from utilitune.records.pair import PreferencePair
+from utilitune.rewrite.base_spec import Spec
 from utilitune.rewrite.candidate import Candidate, by_query
+from utilitune.rewrite.chat_format import ChatFormat
 from utilitune.rewrite.clean import normalise
 from utilitune.rewrite.pairing import PAIRINGS, worth
-from utilitune.rewrite.tokens import ChatTokenizer, load_tokenizer, takes_system, tokenize_pair
+from utilitune.rewrite.tokens import ChatTokenizer, load_tokenizer
 
 REASONS = {
     "single": "fewer than two candidates",
@@ -111,7 +113,7 @@ def build_pairs(
     keep: float = 0.5,
     pairs_per_query: int = 1,
     pairing: str = "best-worst",
-    tokenizer: ChatTokenizer | str | None = None,
+    tokenizer: ChatTokenizer | Spec | None = None,
     max_length: int = 512,
 ) -> PairSet:
     """Pair better candidates of a question with worse ones.
@@ -141,7 +143,7 @@ def build_pairs(
     check_pair_options(
         margin=margin, keep=keep, pairs_per_query=pairs_per_query, max_length=max_length, pairing=pairing
     )
-    screen = PairScreen.of(load_tokenizer(tokenizer) if isinstance(tokenizer, str) else tokenizer, max_length)
+    screen = PairScreen.of(tokenizer, max_length)
     drops: Counter[str] = Counter()
     reasons: dict[str, str] = {}
     made: list[PreferencePair] = []
@@ -213,27 +215,28 @@ class PairScreen:
     """The checks that need tokens; none without a tokenizer.
 
     Attributes:
-        tokenizer: Tokenizer of the base, or ``None``.
+        chat: Chat format of the base, or ``None``.
         max_length: Longest prompt + completion in tokens.
-        system: Whether the chat template takes a system message.
     """
 
-    tokenizer: ChatTokenizer | None
+    chat: ChatFormat | None
     max_length: int
-    system: bool = True
 
     @classmethod
-    def of(cls, tokenizer: ChatTokenizer | None, max_length: int) -> PairScreen:
-        """Make a screen, asking the chat template once whether it takes a system message."""
-        return cls(tokenizer, max_length, tokenizer is None or takes_system(tokenizer))
+    def of(cls, tokenizer: ChatTokenizer | Spec | None, max_length: int) -> PairScreen:
+        """Make a screen; a model spec stands for its tokenizer."""
+        if tokenizer is None:
+            return cls(None, max_length)
+        loaded = load_tokenizer(tokenizer) if isinstance(tokenizer, str | Mapping) else tokenizer
+        return cls(ChatFormat.of(loaded), max_length)
 
     def reason(self, pair: PreferencePair) -> str | None:
         """Return why the pair cannot be trained on, or ``None``."""
         if normalise(_text(pair.chosen)) == normalise(_text(pair.rejected)):
             return "identical"
-        if self.tokenizer is None:
+        if self.chat is None:
             return None
-        tokens = tokenize_pair(pair, self.tokenizer, system=self.system)
+        tokens = self.chat.pair_tokens(pair)
         if len(tokens.prompt) >= self.max_length:
             return "too-long"
         if tokens.same_within(self.max_length):

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, cast
 from utilitune.errors import ConfigError, DataError
 from utilitune.progress import progress, say, warn
 from utilitune.records.query import Query, Role, Turn
-from utilitune.rewrite.adapter_folder import RewriterCard
+from utilitune.rewrite.adapter_folder import RewriterCard, is_adapter
+from utilitune.rewrite.base_spec import Spec
 from utilitune.rewrite.clean import clean_rewrite
 
 if TYPE_CHECKING:
@@ -58,17 +59,17 @@ class Rewriter:
     @classmethod
     def load(
         cls,
-        source: Path | str,
+        source: Path | Spec,
         generator: Generator | None = None,
         *,
-        base: str | None = None,
+        base: Spec | None = None,
         max_new_tokens: int | None = None,
     ) -> Rewriter:
         """Load a trained adapter's folder over its base, or an untuned model.
 
         Args:
-            source: Folder that ``train_dpo`` wrote, or a model spec such as
-                ``packaged:smollm2-135m-instruct``.
+            source: Folder of a trained rewriter (an adapter, or the whole model of ``merge_rewriter``), or a model
+                spec such as ``packaged:smollm2-135m-instruct``, or ``{"model", "revision"}``.
             generator: A generator to use as it is (for a folder: one that already holds this adapter).
             base: Where the adapter's base is, when it is not where the folder says.
             max_new_tokens: Length limit of a rewrite in tokens; ``None`` is that of the training, or 40.
@@ -82,14 +83,14 @@ class Rewriter:
         """
         from utilitune.generator import load_generator
 
-        folder = Path(source)
-        if not _is_adapter(folder):
+        folder = None if isinstance(source, Mapping) else Path(source)
+        if folder is None or not is_adapter(folder):
             if base is not None:
                 raise ConfigError(f"base={base!r} is for an adapter's folder, and {source} holds none")
-            return cls(generator or load_generator(str(source)), max_new_tokens=max_new_tokens or MAX_NEW_TOKENS)
+            return cls(generator or load_generator(source), max_new_tokens=max_new_tokens or MAX_NEW_TOKENS)
         card = RewriterCard.read(folder)
         made = cls(
-            generator or load_generator(base or card.locate_base(folder), adapter=str(folder)),
+            generator or load_generator(base or card.locate_base(folder), adapter=card.adapter_in(folder)),
             prompt=card.prompt,
             max_new_tokens=max_new_tokens or card.max_new_tokens,
         )
@@ -170,10 +171,6 @@ def rewrite_queries(rewriter: Rewriter, queries: Sequence[Query]) -> list[Query]
     cut = sum(result.cut for result in results)
     say(f"rewrite: {len(queries)} questions, {fallbacks} fell back to the question as typed, {cut} cut at the limit")
     return [replace(query, text=result.text, history=()) for query, result in zip(queries, results, strict=True)]
-
-
-def _is_adapter(folder: Path) -> bool:
-    return (folder / "rewriter.json").is_file() or (folder / "adapter_config.json").is_file()
 
 
 def _turn(turn: Turn | Mapping[str, str]) -> Turn:

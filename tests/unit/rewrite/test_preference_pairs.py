@@ -99,11 +99,11 @@ def test_long_pairs_that_differ_early_are_too_long_and_never_cut(tiny_tokenizer)
 
 
 def test_length_limit_is_inclusive(tiny_tokenizer):
-    from utilitune.rewrite.tokens import tokenize_pair
+    from utilitune.rewrite.chat_format import ChatFormat
 
     rows = [candidate("q", "one two three", 0.9), candidate("q", "two", 0.1)]
     (pair,) = build_pairs(rows, keep=1.0)
-    length = tokenize_pair(pair, tiny_tokenizer).length
+    length = ChatFormat.of(tiny_tokenizer).pair_tokens(pair).length
     # <s> user rewrite x </s> <s> assistant one two three </s>
     assert length == 11
     assert len(build_pairs(rows, tokenizer=tiny_tokenizer, max_length=11, keep=1.0)) == 1

@@ -139,7 +139,7 @@ def test_long_prompts_are_counted_and_never_cut_silently(tmp_path, tiny_base):
     with pytest.raises(ThresholdError, match=r"5 of 10 pairs left out \(too-long 5; max_length 128\)"):
         train_dpo(mixed, str(tiny_base), tmp_path / "out", config.model_copy(update={"max_dropped": 0.4}))
     report = train_dpo(mixed, str(tiny_base), tmp_path / "out", config)
-    assert report.pairs == 5 and report.drops == {"too-long": 5}
+    assert report.rows == 5 and report.drops == {"too-long": 5}
 
 
 def test_a_loss_that_is_not_finite_names_the_questions(tmp_path, tiny_base, pairs):
