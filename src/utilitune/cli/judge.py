@@ -88,12 +88,16 @@ def agreement(
     import time
 
     from utilitune.evaluation.judge import judge_pairs, read_human_verdicts, write_judgements
+    from utilitune.evaluation.judge.criterion import named_criteria
     from utilitune.evaluation.judge.human import by_group, draw
     from utilitune.evaluation.judge.human_rendering import render_agreement
+    from utilitune.evaluation.judge.reading import make_reading
     from utilitune.generator import load_generator
     from utilitune.records import manifest, write_json, write_text
 
     check_folder(out)
+    make_reading(reading)
+    named_criteria([dimension])
     rows = draw(read_human_verdicts(file, by), sample, seed)
     judge = load_generator(generator)
     started = time.monotonic()

@@ -63,11 +63,15 @@ def command(
         write_judgements,
     )
     from utilitune.evaluation.judge.convention import find_convention
+    from utilitune.evaluation.judge.criterion import named_criteria
+    from utilitune.evaluation.judge.reading import make_reading
     from utilitune.evaluation.judge.win_rate import default_convention
     from utilitune.generator import load_generator
     from utilitune.records import file_hash, manifest, read_answers, write_json, write_text
 
     check_folder(out)
+    make_reading(reading)
+    named_criteria(dimension)
     chosen = convention or default_convention(reading)
     find_convention(chosen)
     files = _named(answers)
