@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -12,108 +12,123 @@ from typing import Self
 
 from utilitune.errors import DataError
 from utilitune.generator.protocol import Continuation
-from utilitune.scoring.response_codec import decode, encode, is_storable
+from utilitune.scoring.origin import FORMAT_1, UNKNOWN, Origin, Source
+from utilitune.scoring.response_codec import as_kept, decode, encode
+from utilitune.scoring.response_key import KEY_BYTES, format_1_part
+from utilitune.scoring.store_file import open_file, transaction
 
-FORMAT = 1
-BUSY_SECONDS = 120.0
 # SQLite's oldest limit on the number of variables of one statement is 999.
 _KEYS_A_QUERY = 900
+_NOTE = "INSERT OR REPLACE INTO failures VALUES (?, ?, ?, ?, ?, ?)"
+_INSERT = "INSERT OR IGNORE INTO responses (key, source, made, query, passages, response) VALUES (?, ?, ?, ?, ?, ?)"
 
 
 class LabelStore:
     """Responses by key (see ``ResponseKeys``).
 
     What is kept are the generator's responses, not utilities: another confidence or threshold over the same
-    responses needs no model. Failed, empty and non-finite responses are never kept. Several processes may
-    share one file (write-ahead log; the first writer of a key wins); keep it on a local disk.
+    responses needs no model. Every row says which generator gave it, to what kind of request, under which prompt, and
+    for which query and passages, where the caller knows. Failed, empty and non-finite responses are never answered
+    with; failures are noted with their reason and asked for again. Several processes may share one file (write-ahead
+    log; the first writer of a key wins); keep it on a local disk.
 
     Attributes:
         hits: Keys found by ``get_many`` so far.
         misses: Keys asked for and not found.
+        refused: Responses that ``put_many`` passed by, as numbers were missing or not finite.
+        db: The open file, for the modules that look after stores.
     """
 
     hits: int
     misses: int
+    refused: int
+    db: sqlite3.Connection
 
-    def __init__(self, path: Path | str | None = None) -> None:
+    def __init__(self, path: Path | str | None = None, *, create: bool = True) -> None:
         """Open or create a store.
 
         Args:
             path: SQLite file; ``None`` is a store in memory that ends with the object.
+            create: Whether a file that is not there may be made.
 
         Raises:
-            DataError: If the file is no label store, or one of another format.
+            DataError: If the file is no label store, one of a later format, or not there.
         """
         self.path = None if path is None else Path(path)
-        self.hits = 0
-        self.misses = 0
-        if self.path is not None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            self._db = sqlite3.connect(
-                ":memory:" if self.path is None else self.path, timeout=BUSY_SECONDS, isolation_level=None
-            )
-            self._prepare()
-        except sqlite3.Error as error:
-            raise DataError(
-                f"{self.path}: cannot be used as a label store ({error}); give a path that can be written, and is "
-                "a label store or nothing yet"
-            ) from error
-
-    def _prepare(self) -> None:
-        self._use_write_ahead_log()
-        # With a write-ahead log this loses at most the last transactions at a power cut, never at a kill.
-        self._db.execute("PRAGMA synchronous=NORMAL")
-        with self._transaction():
-            (found,) = self._db.execute("PRAGMA user_version").fetchone()
-            (tables,) = self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            if found != FORMAT and (found or tables):
-                raise DataError(
-                    f"{self.path}: found an SQLite file of format {found}, expected a label store of "
-                    f"format {FORMAT}; give another --store path"
-                )
-            self._db.execute("CREATE TABLE IF NOT EXISTS responses (key BLOB PRIMARY KEY, response TEXT)")
-            self._db.execute(f"PRAGMA user_version={FORMAT}")
-
-    def _use_write_ahead_log(self) -> None:
-        # Unlike everything else, this switch does not wait for a process that makes it at the same moment.
-        deadline = time.monotonic() + BUSY_SECONDS
-        while True:
-            try:
-                self._db.execute("PRAGMA journal_mode=WAL")
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.01)
-            else:
-                return
+        self.hits = self.misses = self.refused = 0
+        self.db = open_file(self.path, create=create)
+        self._sources: dict[Source, int] = {}
+        with self._trouble("read"):
+            old = self.db.execute("SELECT 1 FROM sources WHERE kind = ?", (FORMAT_1,)).fetchone()
+        self._has_format_1 = old is not None
 
     def get_many(self, keys: Sequence[bytes]) -> dict[bytes, Continuation]:
         """Return the responses that are there, and count hits and misses over the distinct keys."""
         distinct = list(dict.fromkeys(keys))
         found = self._read(distinct)
+        if self._has_format_1 and len(found) < len(distinct):
+            short = {format_1_part(key): key for key in distinct if key not in found and len(key) == KEY_BYTES}
+            found.update((short[key], response) for key, response in self._read(list(short)).items())
         self.hits += len(found)
         self.misses += len(distinct) - len(found)
         return found
 
-    def put_many(self, responses: Mapping[bytes, Continuation]) -> dict[bytes, Continuation]:
+    def put_many(
+        self,
+        responses: Mapping[bytes, Continuation],
+        origins: Mapping[bytes, Origin] | None = None,
+        failures: Mapping[bytes, str] | None = None,
+    ) -> dict[bytes, Continuation]:
         """Keep the responses in one transaction: after a kill there are all of them or none.
 
         Args:
             responses: New responses by key; those that must not be kept are passed by.
+            origins: Where they come from, by key; unknown when not given.
+            failures: Why there is no response, by key.
 
         Returns:
             ``responses`` as the store now has them: where another process was first, its response.
         """
-        rows = [(key, encode(response)) for key, response in responses.items() if is_storable(response)]
-        if not rows:
+        encoded = ((key, encode(response)) for key, response in responses.items())
+        data = {key: each for key, each in encoded if each is not None}
+        self.refused += len(responses) - len(data)
+        if not data and not failures:
             return dict(responses)
-        before = self._db.total_changes
-        with self._trouble("written"), self._transaction():
-            self._db.executemany("INSERT OR IGNORE INTO responses VALUES (?, ?)", rows)
-        if self._db.total_changes - before == len(rows):
-            return {**responses, **{key: decode(text) for key, text in rows}}
-        return {**responses, **self._read([key for key, _ in rows])}
+        origins = origins or {}
+        with self._trouble("written"):
+            self._number_sources(origins.values())
+            with transaction(self.db):
+                self.db.executemany(_NOTE, self._rows(failures or {}, origins))
+                inserted = self.db.executemany(_INSERT, self._rows(data, origins)).rowcount if data else 0
+        if inserted < len(data):
+            return {**responses, **self._read(list(data))}
+        return {**responses, **{key: as_kept(responses[key], kept) for key, kept in data.items()}}
+
+    def _rows(self, data: Mapping[bytes, bytes | str], origins: Mapping[bytes, Origin]) -> list[tuple[object, ...]]:
+        """Return table rows in the keys' order, which is the index's."""
+        now = int(time.time())
+        rows: list[tuple[object, ...]] = []
+        for key in sorted(data):
+            origin = origins.get(key, UNKNOWN)
+            subject = origin.subject
+            rows.append((key, self._sources[origin.source], now, subject.query_id, subject.passages, data[key]))
+        return rows
+
+    def _number_sources(self, origins: Iterable[Origin]) -> None:
+        """Learn the numbers that sources have in this file; a new one gets one."""
+        for source in {origin.source for origin in origins} | {UNKNOWN.source}:
+            if source not in self._sources:
+                self._sources[source] = self._number(source)
+
+    def _number(self, source: Source) -> int:
+        generator = (source.generator, source.identity)
+        self.db.execute("INSERT OR IGNORE INTO generators (key, identity) VALUES (?, ?)", generator)
+        (number,) = self.db.execute("SELECT id FROM generators WHERE key = ?", generator[:1]).fetchone()
+        row = (number, source.kind, source.prompt, source.prompt_hash)
+        self.db.execute("INSERT OR IGNORE INTO sources (generator, kind, prompt, prompt_hash) VALUES (?, ?, ?, ?)", row)
+        where = "generator = ? AND kind = ? AND prompt = ? AND prompt_hash = ?"
+        (found,) = self.db.execute(f"SELECT id FROM sources WHERE {where}", row).fetchone()
+        return int(found)
 
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, Continuation]:
         found: dict[bytes, Continuation] = {}
@@ -122,18 +137,9 @@ class LabelStore:
                 part = keys[start : start + _KEYS_A_QUERY]
                 marks = ",".join("?" * len(part))
                 query = f"SELECT key, response FROM responses WHERE key IN ({marks})"
-                found.update((bytes(key), decode(text)) for key, text in self._db.execute(query, part))
+                for key, data in self.db.execute(query, part):
+                    found[key] = decode(data)
         return found
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")
 
     @contextmanager
     def _trouble(self, what: str) -> Iterator[None]:
@@ -143,17 +149,22 @@ class LabelStore:
             raise DataError(
                 f"{self.path}: the label store cannot be {what} ({error}); everything committed before is kept"
             ) from error
+        except ValueError as error:
+            raise DataError(
+                f"{self.path}: a row of the label store cannot be {what} ({error}); see `utilitune labels verify`"
+            ) from error
 
     def stats(self) -> dict[str, int]:
-        """Return ``responses`` kept, ``bytes`` of the database, and ``hits`` and ``misses`` so far."""
-        (count,) = self._db.execute("SELECT count(*) FROM responses").fetchone()
-        (pages,) = self._db.execute("PRAGMA page_count").fetchone()
-        (size,) = self._db.execute("PRAGMA page_size").fetchone()
-        return {"responses": count, "bytes": pages * size, "hits": self.hits, "misses": self.misses}
+        """Return ``responses`` kept, ``bytes`` of the database, and ``hits``, ``misses`` and ``refused`` so far."""
+        (count,) = self.db.execute("SELECT count(*) FROM responses").fetchone()
+        (pages,) = self.db.execute("PRAGMA page_count").fetchone()
+        (size,) = self.db.execute("PRAGMA page_size").fetchone()
+        counts = {"hits": self.hits, "misses": self.misses, "refused": self.refused}
+        return {"responses": count, "bytes": pages * size, **counts}
 
     def close(self) -> None:
         """Close the file; a closed store cannot be used."""
-        self._db.close()
+        self.db.close()
 
     def __enter__(self) -> Self:
         """Return the store itself."""

@@ -82,7 +82,7 @@ def test_a_file_that_is_no_store_is_left_alone(tmp_path):
     db.execute("CREATE TABLE mine (x)")
     db.commit()
     db.close()
-    with pytest.raises(DataError, match="expected a label store of format 1"):
+    with pytest.raises(DataError, match="expected a label store of format 2"):
         LabelStore(other)
 
 
