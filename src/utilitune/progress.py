@@ -115,3 +115,14 @@ def progress(what: str, total: int, unit: str = "rows") -> Iterator[Bar]:
         bar = Bar(what, total, unit, _rich=rich)
         bar._task = rich.add_task(what, total=total, rate="")
         yield bar
+
+
+@contextmanager
+def hushed() -> Iterator[None]:
+    """Silence progress and notices for a while: for work that another bar counts. Warnings stay."""
+    before = _switch.quiet
+    _switch.quiet = True
+    try:
+        yield
+    finally:
+        _switch.quiet = before

@@ -4,6 +4,9 @@ from utilitune.rewrite.candidate import Candidate, Candidates, read_candidates, 
 from utilitune.rewrite.clean import clean_rewrite
 from utilitune.rewrite.dpo import train_dpo
 from utilitune.rewrite.dpo_config import DpoConfig
+from utilitune.rewrite.grpo import train_grpo
+from utilitune.rewrite.grpo_config import GrpoConfig
+from utilitune.rewrite.live_reward import LiveReward
 from utilitune.rewrite.pairs import NoPairsError, PairSet, build_pairs
 from utilitune.rewrite.reward import reward_candidates
 from utilitune.rewrite.rewriter import Rewrite, Rewriter, rewrite_queries
@@ -16,6 +19,8 @@ __all__ = [
     "Candidate",
     "Candidates",
     "DpoConfig",
+    "GrpoConfig",
+    "LiveReward",
     "NoPairsError",
     "PairSet",
     "Rewrite",
@@ -29,6 +34,7 @@ __all__ = [
     "rewrite_queries",
     "sample_candidates",
     "train_dpo",
+    "train_grpo",
     "train_sft",
     "write_candidates",
 ]

@@ -1,0 +1,147 @@
+"""The utility as a live reward: what the rewrites that a policy has just sampled are worth. No gold anywhere."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from utilitune.errors import DataError
+from utilitune.progress import hushed
+from utilitune.records.passage import Passage
+from utilitune.records.query import Query
+from utilitune.rewrite.aggregate import check_names
+from utilitune.rewrite.candidate import Candidate
+from utilitune.rewrite.clean import clean_rewrite, normalise
+from utilitune.rewrite.reward import TextSearcher, reward_candidates
+
+if TYPE_CHECKING:
+    from utilitune.generator.protocol import Generator
+    from utilitune.scoring.protocol import Utility
+
+
+class LiveReward:
+    """Gives sampled texts the utility of what they retrieve, on the utility's own scale.
+
+    A text is cleaned as the rewriter cleans it; an unusable one gets what the question as typed is worth, since that
+    is what would be searched for. ``counts`` runs along: ``texts``, ``fallback`` (unusable), ``unlabelled`` (no label
+    could be had: the mean of the question's other samples stands in, so that it teaches nothing), ``wanted`` and
+    ``repeated`` as ``reward_candidates`` has them.
+    """
+
+    def __init__(
+        self,
+        queries: Iterable[Query],
+        retrievers: Mapping[str, TextSearcher],
+        corpus: Iterable[Passage],
+        utilities: Sequence[str | Mapping[str, Any] | Utility],
+        generator: Generator,
+        *,
+        k: int = 3,
+        aggregate: str = "max",
+        fused: bool = False,
+        store: Path | str | None = None,
+    ) -> None:
+        """Keep everything that a call needs.
+
+        Args:
+            queries: The conversational questions.
+            retrievers: Retrievers by name.
+            corpus: Their passages.
+            utilities: Utilities; all in the same unit, or one: their raw values are averaged.
+            generator: The model whose gain counts.
+            k: Passages a text and retriever.
+            aggregate: As ``reward_candidates``.
+            fused: As ``reward_candidates``.
+            store: Label store file: a text that comes again costs nothing.
+
+        Raises:
+            ConfigError: For an unknown aggregate or utility.
+        """
+        from utilitune.scoring.registry import make_utility
+
+        check_names(aggregate, "raw")
+        self.queries = {query.id: query for query in queries}
+        self.retrievers = dict(retrievers)
+        self.corpus = {passage.id: passage for passage in corpus}
+        self.utilities = [make_utility(one) for one in utilities]
+        self.generator = generator
+        self.k, self.aggregate, self.fused, self.store = k, aggregate, fused, store
+        self.counts: Counter[str] = Counter(
+            {"texts": 0, "fallback": 0, "unlabelled": 0, "empty": 0, "wanted": 0, "repeated": 0}
+        )
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """What makes the numbers what they are, JSON-ready; a resumed training refuses another."""
+        from utilitune.retrieval.index_folder import corpus_hash
+
+        return {
+            "generator": self.generator.identity.key(),
+            "utilities": [{"name": one.name, **one.parameters} for one in self.utilities],
+            "retrievers": sorted(self.retrievers),
+            "corpus": corpus_hash(list(self.corpus.values())),
+            "k": self.k,
+            "aggregate": self.aggregate,
+            "fused": self.fused,
+        }
+
+    def __call__(self, query_ids: Sequence[str], texts: Sequence[str]) -> list[float]:
+        """Return the utility of each text.
+
+        Args:
+            query_ids: The question that each text is for.
+            texts: What the policy wrote, as it wrote it.
+
+        Returns:
+            One finite number a text, in the unit of the utilities.
+
+        Raises:
+            DataError: For a question that is not known.
+        """
+        unknown = sorted(set(query_ids) - set(self.queries))
+        if unknown:
+            raise DataError(f"{len(unknown)} questions to reward are not among the queries, first {unknown[0]!r}")
+        used = [self._usable(query_id, text) for query_id, text in zip(query_ids, texts, strict=True)]
+        keys = [(query_id, normalise(text)) for query_id, text in zip(query_ids, used, strict=True)]
+        distinct = {key: Candidate(key[0], text, "sample") for key, text in zip(keys, used, strict=True)}
+        asked = {query_id: self.queries[query_id] for query_id in query_ids}
+        with hushed():
+            rewarded = reward_candidates(
+                distinct.values(),
+                self.retrievers,
+                asked.values(),
+                self.corpus,
+                self.utilities,
+                self.generator,
+                k=self.k,
+                store=self.store,
+                aggregate=self.aggregate,
+                scale="raw",
+                fused=self.fused,
+            )
+        values = dict(zip(distinct, (row.utility for row in rewarded), strict=True))
+        self.counts["texts"] += len(texts)
+        self.counts.update({name: rewarded.counts[name] for name in ("empty", "wanted", "repeated")})
+        return self._filled(query_ids, [values[key] for key in keys])
+
+    def _usable(self, query_id: str, text: str) -> str:
+        cleaned = clean_rewrite(text)
+        if cleaned is None:
+            self.counts["fallback"] += 1
+            return " ".join(self.queries[query_id].text.split())
+        return cleaned
+
+    def _filled(self, query_ids: Sequence[str], values: Sequence[float | None]) -> list[float]:
+        """Put the mean of a question's other samples where a label is missing."""
+        known: dict[str, list[float]] = {}
+        for query_id, value in zip(query_ids, values, strict=True):
+            if value is not None:
+                known.setdefault(query_id, []).append(value)
+        self.counts["unlabelled"] += sum(value is None for value in values)
+        return [
+            fmean(known.get(query_id, [0.0])) if value is None else value
+            for query_id, value in zip(query_ids, values, strict=True)
+        ]
