@@ -20,6 +20,7 @@ from utilitune.cli.options import (
     command_line,
 )
 from utilitune.cli.out import check_folder, check_store
+from utilitune.progress import warn
 
 app = typer.Typer(help="Mark answers with a judge, or measure a judge against people.", no_args_is_help=True)
 
@@ -118,4 +119,7 @@ def agreement(
     facts = manifest(command_line(), generator=judge.identity.as_dict(), seconds_a_judgement=seconds)
     write_json(out / "agreement.json", {"groups": {n: each.as_dict() for n, each in found.items()}, "manifest": facts})
     typer.echo(text)
+    message = found["(all)"].tally.warning()
+    if message is not None:
+        warn(message)
     typer.echo(f"{seconds:.2f} s a judgement; judgements: {out / 'judgements.jsonl'}")

@@ -42,7 +42,7 @@ class Compared:
     Attributes:
         comparisons: By pair of systems, then in the queries' order.
         missing: Questions that a system lacks and another has, by system.
-        unknown: Answers to questions that are not in the data, by system.
+        unknown: Answers to questions that are not among the queries (another split, or over a limit), by system.
         identical: Comparisons whose two answers are the same text.
     """
 

@@ -193,10 +193,9 @@ def count_judgements(
     left_out: dict[str, Any] = {}
     if compared is not None:
         left_out = {"missing": compared.missing, "unknown": compared.unknown, "identical": compared.identical}
-        for kind, of in (("missing", compared.missing), ("unknown", compared.unknown)):
-            if any(of.values()):
-                found = ", ".join(f"{name} {count}" for name, count in of.items() if count)
-                warn(f"win rate: {kind} questions, left out of the pairs of: {found}")
+        if any(compared.missing.values()):
+            found = ", ".join(f"{name} {count}" for name, count in compared.missing.items() if count)
+            warn(f"win rate: questions that others answer and these do not, left out of their pairs: {found}")
     rates = WinRates(judgements, convention, left_out, seed)
     for message in rates.warnings:
         warn(message)

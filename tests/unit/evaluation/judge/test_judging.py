@@ -217,7 +217,7 @@ def test_win_rate_of_three_systems(capsys):
     assert [row.system for row in found.strengths] == ["long", "middle", "short"] and found.virtual_ties
     text = render_win_rates(rates)
     assert "missing: long 0, middle 1, short 0" in text and "Bradley-Terry" in text and "unparsed 0" in text
-    assert "missing questions, left out of the pairs of: middle 1" in capsys.readouterr().err
+    assert "left out of their pairs: middle 1" in capsys.readouterr().err
     json.dumps(rates.as_dict(), allow_nan=False)
 
 
