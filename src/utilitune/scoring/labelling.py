@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from utilitune.errors import ConfigError
-from utilitune.generator.protocol import Continuation, Generator
+from utilitune.generator.protocol import Continuation, Generator, Prompt
 from utilitune.progress import progress, say, warn
 from utilitune.records.dataset import Dataset
 from utilitune.records.label import Labels, UtilityLabel
@@ -17,9 +17,11 @@ from utilitune.records.manifest import manifest
 from utilitune.records.run import Run
 from utilitune.records.share import check_share
 from utilitune.scoring.answer_match import usable_golds
+from utilitune.scoring.claims import Claims, chunk_id
 from utilitune.scoring.failure import Failure
 from utilitune.scoring.label_row import constant_sets, label_row, label_set_of, skipped_row
-from utilitune.scoring.protocol import Request, Utility
+from utilitune.scoring.origin import Subject
+from utilitune.scoring.protocol import Request, Rescore, Utility
 from utilitune.scoring.registry import make_utility
 from utilitune.scoring.responder import Responder
 from utilitune.scoring.store import LabelStore
@@ -177,22 +179,24 @@ def _label(
         raise ConfigError(f"chunk_items is {chunk_items}; expected at least 1")
     wanted = _wanted(utilities, generator)
     total = len(items) * len(wanted)
-    rows: list[UtilityLabel] = []
+    done: dict[int, list[UtilityLabel]] = {}
     counts: Counter[str] = Counter()
     generator_before = dict(generator.counts)
+    pieces = list(chunks(items, chunk_items))
     with LabelStore(store_path) as store, progress("label", total, "labels") as bar:
-        responder = Responder(generator, store)
-        for chunk in chunks(items, chunk_items):
-            fresh = _label_chunk(chunk, wanted, responder, counts)
-            rows.extend(fresh)
+        responder, claims = Responder(generator, store), Claims(store)
+        ids = [_claimed_as(chunk, wanted) for chunk in pieces]
+        for place, chunk in claims.in_turn(pieces, ids):
+            fresh = done[place] = _label_chunk(chunk, wanted, responder, counts)
             counts.update(row.status for row in fresh)
             counts["truncated"] += sum(bool(row.evidence.get("truncated")) for row in fresh)
             bar.advance(len(fresh))
             # Stop early only when the share of the whole is sure to be above the limit.
             if max(counts["failed"], counts["invalid"]) > max_failed * total:
-                warn(f"label: stopped after {len(rows)} of {total} labels: too many failed")
+                warn(f"label: stopped after {bar.done} of {total} labels: too many failed")
                 break
         stats = store.stats()
+    rows = [row for place in sorted(done) for row in done[place]]
     counts.update(labels=len(rows), store_hits=stats["hits"], store_misses=stats["misses"])
     counts["unique_requests"] = stats["hits"] + stats["misses"]
     constant = constant_sets(rows)
@@ -231,14 +235,35 @@ def _label_chunk(
             without = utility.needs_answers and not usable_golds(query.answers)
             asked.append((item, label_set, utility, None if without else utility.requests(query, passages)))
     requests = [request for *_, named in asked if named for request in named.values()]
+    subjects: dict[Prompt, Subject] = {}
+    for item, _, utility, named in asked:
+        for request in (named or {}).values():
+            subjects.setdefault(request.prompt, _subject(item, utility, request.prompt))
+            if isinstance(request, Rescore):
+                subjects.setdefault(request.of.prompt, _subject(item, utility, request.of.prompt))
     counts["requests"] += len(requests)
-    responses: Mapping[Request, Continuation | Failure] = responder.respond(requests)
+    responses: Mapping[Request, Continuation | Failure] = responder.respond(requests, subjects)
     return [
         skipped_row(item, label_set, "the query has no gold answers")
         if named is None
         else label_row(item, label_set, utility, {name: responses[each] for name, each in named.items()})
         for item, label_set, utility, named in asked
     ]
+
+
+def _claimed_as(chunk: Sequence[Item], wanted: Mapping[str, Utility]) -> bytes:
+    """Name a chunk by its label sets (which hash the generator too) and the ids it is about."""
+    about = [part for query, passages in chunk for part in (query.id, query.text, *(each.id for each in passages))]
+    return chunk_id([*wanted, *about])
+
+
+def _subject(item: Item, utility: Utility, prompt: Prompt) -> Subject:
+    """Say what a prompt of an item is about; a prompt without the passages is about the bare question."""
+    query, passages = item
+    shown = set(prompt.trim)
+    ids = tuple(each.id for each in passages if each.text in shown)
+    named = utility.parameters
+    return Subject(query.id, ids, str(named.get("prompt", "")), str(named.get("prompt_hash", "")))
 
 
 def _manifest(

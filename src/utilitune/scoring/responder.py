@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 
-from utilitune.generator.protocol import Continuation, Generator, TaskResult
+from utilitune.generator.protocol import Continuation, Generator, Prompt, TaskResult
 from utilitune.scoring.contrasting import contrasted_answers
 from utilitune.scoring.failure import Answered, Failure
+from utilitune.scoring.origin import Origin, Source, Subject
 from utilitune.scoring.protocol import Contrast, Draw, Force, Greedy, Request
 from utilitune.scoring.response_key import ResponseKeys
 from utilitune.scoring.sampling import drawn_answers
@@ -23,14 +24,18 @@ class Responder:
         self.generator = generator
         self.store = store
         self.keys = ResponseKeys(generator.identity.key())
+        self._sources: dict[tuple[str, str, str], Source] = {}
 
-    def respond(self, requests: Iterable[Request]) -> dict[Request, Continuation | Failure]:
+    def respond(
+        self, requests: Iterable[Request], subjects: Mapping[Prompt, Subject] | None = None
+    ) -> dict[Request, Continuation | Failure]:
         """Answer ``requests`` and commit all new responses in one transaction.
 
         What the generator is given depends only on ``requests`` and on what the store lacks.
 
         Args:
             requests: The requests of one chunk, repeats allowed.
+            subjects: What the prompts are about, for the store's rows; unknown when not given.
 
         Returns:
             Request -> response. Greedy answers that rescoring needed are there as well.
@@ -38,6 +43,8 @@ class Responder:
         keys: dict[Request, bytes] = {}
         responses: dict[Request, Continuation | Failure] = {}
         new: dict[bytes, Continuation] = {}
+        failed: dict[bytes, str] = {}
+        origins: dict[bytes, Origin] = {}
         for stage in stages(requests):
             parts: dict[Request, Part] = {}
             for request in stage:
@@ -47,10 +54,14 @@ class Responder:
                 else:
                     parts[request] = part
             answered, fresh = self._answer(list(parts.values()))
-            new.update(fresh)
+            for part in parts.values():
+                if part.key in fresh:
+                    origins[part.key] = self._origin(part, subjects or {})
+            failed.update({key: each.reason for key, each in fresh.items() if isinstance(each, Failure)})
+            new.update({key: each for key, each in fresh.items() if not isinstance(each, Failure)})
             keys.update({request: part.key for request, part in parts.items()})
             responses.update({request: answered[part.key] for request, part in parts.items()})
-        kept = self.store.put_many(new)
+        kept = self.store.put_many(new, origins, failed)
         return {request: kept.get(keys.get(request, b""), each) for request, each in responses.items()}
 
     def _part(self, request: Request, responses: Mapping[Request, Continuation | Failure]) -> Part | Failure:
@@ -72,7 +83,14 @@ class Responder:
             return Failure("the generator's answer is empty: nothing to score under the other prompt")
         return Part(self.keys.scored(prompt, tokens), prompt, continuation=tokens)
 
-    def _answer(self, parts: Sequence[Part]) -> tuple[Answered, dict[bytes, Continuation]]:
+    def _origin(self, part: Part, subjects: Mapping[Prompt, Subject]) -> Origin:
+        subject = subjects.get(part.prompt, Subject())
+        kind = (part.kind, subject.prompt, subject.prompt_hash)
+        if kind not in self._sources:
+            self._sources[kind] = Source.of(self.generator.identity, *kind)
+        return Origin(self._sources[kind], subject)
+
+    def _answer(self, parts: Sequence[Part]) -> tuple[Answered, Answered]:
         """Return all responses by key, and those that the store does not have yet."""
         found = self.store.get_many([part.key for part in parts])
         missing = {part.key: part for part in parts if part.key not in found}
@@ -83,10 +101,9 @@ class Responder:
             computed.update(drawn_answers(self.generator, drawn))
         if contrasted:
             computed.update(contrasted_answers(self.generator, contrasted))
-        new = {key: each for key, each in computed.items() if not isinstance(each, Failure)}
         answered: Answered = dict(found)
         answered.update(computed)
-        return answered, new
+        return answered, computed
 
     def _compute(self, parts: list[Part]) -> Answered:
         """Run the parts; when the generator refuses, halve until the culprits stand alone."""

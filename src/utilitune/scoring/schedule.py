@@ -24,6 +24,17 @@ class Part:
     draw: Draw | None = None
     contrast: Contrast | None = None
 
+    @property
+    def kind(self) -> str:
+        """What is asked: ``draw``, ``contrast``, ``greedy``, or a scored ``text`` or its ``ids``."""
+        if self.draw is not None:
+            return "draw"
+        if self.contrast is not None:
+            return "contrast"
+        if self.continuation is None:
+            return "greedy"
+        return "text" if isinstance(self.continuation, str) else "ids"
+
 
 @dataclass
 class Fused:

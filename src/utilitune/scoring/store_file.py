@@ -73,9 +73,9 @@ def open_file(path: Path | None, *, create: bool = True) -> sqlite3.Connection:
 
 
 @contextmanager
-def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Hold the one place of a writer; commit at the end, roll back on an error."""
-    db.execute("BEGIN IMMEDIATE")
+def transaction(db: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
+    """Hold the one place of a writer (``DEFERRED``: see one state); commit at the end, roll back on an error."""
+    db.execute(f"BEGIN {kind}")
     try:
         yield
     except BaseException:
@@ -86,7 +86,9 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 def _prepare(db: sqlite3.Connection, path: Path | None, create: bool) -> None:
     # Looked at before anything is written: a file of somebody else's stays as it is to the last byte.
-    if _found_format(db, path, create) != FORMAT:
+    with transaction(db, "DEFERRED"):
+        found = _found_format(db, path, create)
+    if found != FORMAT:
         with transaction(db):
             found = _found_format(db, path, create)
             if found == 1:
