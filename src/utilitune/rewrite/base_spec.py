@@ -54,9 +54,7 @@ class BaseSpec:
         """Return what transformers should load, and the options that keep a local folder off the network."""
         from utilitune.generator import resolve_model
 
-        source = resolve_model(self.model)
-        local = Path(source).expanduser().is_dir()
-        return str(Path(source).expanduser()) if local else source, {
-            "local_files_only": local,
-            "revision": None if local else self.revision or None,
-        }
+        source = Path(resolve_model(self.model)).expanduser()
+        local = source.is_dir()
+        revision = None if local else self.revision or None
+        return str(source) if local else self.model, {"local_files_only": local, "revision": revision}

@@ -9,7 +9,7 @@ from pydantic import Field
 from utilitune.rewrite.training_config import TrainingConfig
 
 
-class DpoConfig(TrainingConfig):
+class DpoConfig(TrainingConfig, frozen=True):
     """Direct preference optimisation (arXiv 2305.18290), sigmoid loss; a row is a pair of two sequences.
 
     Attributes:

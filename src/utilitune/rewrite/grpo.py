@@ -60,7 +60,8 @@ def train_grpo(
     config = config or GrpoConfig()
     tokenizer = load_tokenizer(base)
     chat, template = ChatFormat.of(tokenizer), load_prompt(config.prompt)
-    rows, long = [], 0
+    rows: list[dict[str, Any]] = []
+    long = 0
     for query in queries:
         prompt = chat.prompt(messages(template.render(question=query.text, history=query.history)))
         if len(chat.ids(prompt, add_generation_prompt=True)) + config.max_new_tokens > config.max_length:

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from utilitune.rewrite.training_config import TrainingConfig
 
 
-class GrpoConfig(TrainingConfig):
+class GrpoConfig(TrainingConfig, frozen=True):
     """Group relative policy optimisation (arXiv 2402.03300); a row is a question, sampled ``generations`` times.
 
     Attributes:

@@ -99,7 +99,7 @@ class LiveReward:
             One finite number a text, in the unit of the utilities.
 
         Raises:
-            DataError: For a question that is not known.
+            DataError: For a question that is not known, or when no label at all could be had.
         """
         unknown = sorted(set(query_ids) - set(self.queries))
         if unknown:
@@ -121,7 +121,10 @@ class LiveReward:
                 aggregate=self.aggregate,
                 scale="raw",
                 fused=self.fused,
+                max_failed=1.0,  # judged below: a step has too few labels for a share
             )
+        if distinct and all(row.utility is None for row in rewarded):
+            raise DataError(f"none of the samples of {', '.join(asked)} could be labelled; look at the generator")
         values = dict(zip(distinct, (row.utility for row in rewarded), strict=True))
         self.counts["texts"] += len(texts)
         self.counts.update({name: rewarded.counts[name] for name in ("empty", "wanted", "repeated")})

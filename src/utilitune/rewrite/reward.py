@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from utilitune.generator.protocol import Generator
     from utilitune.scoring.protocol import Utility
 
+MAX_FAILED = 0.05
+
 LabelKey = tuple[str, str, tuple[str, ...]]  # label set, query id, passage ids
 
 
@@ -49,6 +51,7 @@ def reward_candidates(
     scale: str = "pooled",
     fused: bool = False,
     qrels: Judgements | None = None,
+    max_failed: float = MAX_FAILED,
 ) -> Candidates:
     """Give every candidate its utility.
 
@@ -74,6 +77,7 @@ def reward_candidates(
         scale: ``pooled``, ``z-score`` (per question), ``rank`` (per question, in [-1, 1]) or ``raw``.
         fused: Whether to label one ranking, fused by reciprocal rank over the retrievers, instead of each one's.
         qrels: Judgements by query id, for ``gold-rank`` alone.
+        max_failed: Share of failed or invalid labels above which to stop, in [0, 1].
 
     Returns:
         The candidates with ``utility``, ``passages`` and raw ``parts``. A retrieval without result is worth
@@ -85,6 +89,7 @@ def reward_candidates(
     Raises:
         ConfigError: For unknown names, no retriever or utility, ``k`` < 1, or judgements that are wanted and not there.
         DataError: For a candidate whose question, or a passage whose id, is not there.
+        ThresholdError: When too many labels failed.
     """
     from utilitune.scoring.registry import make_utility
 
@@ -103,7 +108,9 @@ def reward_candidates(
 
     runs = _search(rows, retrievers, k, fused=fused, deep=by_gold)
     found = [{name: _ids(run, str(number), k) for name, run in runs.items()} for number in range(len(rows))]
-    labels, wanted = _labels(rows, found, asked, passages, made, generator, store, together=aggregate == "set")
+    labels, wanted = _labels(
+        rows, found, asked, passages, made, generator, store, max_failed, together=aggregate == "set"
+    )
 
     counts: Counter[str] = Counter(
         candidates=len(rows),
@@ -172,6 +179,7 @@ def _labels(
     utilities: Sequence[Utility],
     generator: Generator | None,
     store: Path | str | None,
+    max_failed: float,
     *,
     together: bool,
 ) -> tuple[dict[LabelKey, float | None], int]:
@@ -202,7 +210,9 @@ def _labels(
             "build the index from the same corpus"
         )
     pairs = [(asked[query_id], tuple(passages[one] for one in group)) for query_id, group in items]
-    made: Iterable[UtilityLabel] = label_sets(pairs, utilities, generator, store=store) if pairs else ()
+    made: Iterable[UtilityLabel] = (
+        label_sets(pairs, utilities, generator, store=store, max_failed=max_failed) if pairs else ()
+    )
     return {
         (label.label_set, label.query_id, label.passage_ids): label.utility if label.status == "ok" else None
         for label in made

@@ -52,6 +52,7 @@ class Rewriter:
         from utilitune.generator import load_prompt
 
         self.generator = generator
+        self.prompt = prompt
         self.template = load_prompt(prompt)
         self.max_new_tokens = max_new_tokens
         self.counts: Counter[str] = Counter({"rewritten": 0, "fallback": 0, "stand-alone": 0, "cut": 0})

@@ -7,7 +7,7 @@ from pydantic import Field
 from utilitune.rewrite.training_config import TrainingConfig
 
 
-class SftConfig(TrainingConfig):
+class SftConfig(TrainingConfig, frozen=True):
     """Likelihood of the best rewrites, the prompt's tokens left out of the loss; a row is a rewrite.
 
     Attributes:

@@ -93,7 +93,7 @@ def labels(monkeypatch):
 
     worth, asked = {}, []
 
-    def label_sets(items, utilities, generator, *, store=None):
+    def label_sets(items, utilities, generator, *, store=None, max_failed=0.05):
         rows = []
         for query, passages in items:
             asked.append((query, tuple(p.id for p in passages)))
