@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from math import isfinite
+from math import isfinite, isnan
 from statistics import pstdev
 from typing import Any
 
@@ -30,11 +30,15 @@ def label_set_of(utility: Utility, generator: Generator) -> str:
 def label_row(
     item: Item, label_set: str, utility: Utility, responses: Mapping[str, Continuation | Failure]
 ) -> UtilityLabel:
-    """Compute one row: ``failed`` without all responses, ``invalid`` when the number is not finite."""
+    """Compute one row: ``failed`` without all responses, ``invalid`` when the number is not finite or made of a NaN."""
     got = {name: each for name, each in responses.items() if not isinstance(each, Failure)}
     for name, each in responses.items():
         if isinstance(each, Failure):
             return _row(item, label_set, None, "failed", {"reason": f"{name}: {each.reason}"})
+    for name, each in got.items():
+        # A maximum or a threshold would hide a NaN from the utility's own number.
+        if any(map(isnan, (*each.logprobs, *(each.entropies or ())))):
+            return _row(item, label_set, None, "invalid", {"reason": f"{name}: the generator gave NaN"})
     try:
         value = utility.value(item[0], item[1], got)
     except ValueError as error:

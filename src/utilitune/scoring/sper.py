@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import exp, fsum
+from math import exp, fsum, inf
 from typing import Any
 
 from utilitune.errors import ConfigError
@@ -128,9 +128,14 @@ def likelihood_weights(answers: Sequence[Continuation]) -> list[float]:
 
     Returns:
         One weight an answer, in order.
+
+    Raises:
+        ValueError: If no answer has a probability above 0.
     """
     means = [mean_logprob(answer) for answer in answers]
     top = max(means)
+    if top == -inf:
+        raise ValueError("every sampled answer has probability 0: there are no weights")
     raw = [exp(each - top) for each in means]
     total = fsum(raw)
     return [each / total for each in raw]

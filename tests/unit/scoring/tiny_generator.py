@@ -54,6 +54,8 @@ class PlainGenerator:
 
     def numbers(self, prompt_ids, ids):
         """Everything is read off one plain forward pass over prompt and continuation."""
+        if len(prompt_ids) + len(ids) > self.window:
+            raise ValueError(f"prompt and answer of {len(prompt_ids) + len(ids)} tokens, window {self.window}")
         rows = self.log_softmax(prompt_ids + ids)[len(prompt_ids) - 1 : -1]
         logprobs = [float(row[token]) for row, token in zip(rows, ids, strict=True)]
         entropies = [-float((np.exp(row) * row).sum()) for row in rows]
