@@ -1,23 +1,53 @@
-"""A transformers causal LM as the engine sees it: a left-padded step with a cache, and a head for chosen positions."""
+"""A transformers causal LM as the engine sees it: sequences that grow by segments, and a head for chosen positions."""
 
 from __future__ import annotations
 
-import copy
 import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from utilitune.errors import ConfigError
+from utilitune.generator.key_values import KeyValues, Span, empty_cache, gathered
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """A token sequence that the model has read.
+
+    Attributes:
+        span: Where its keys and values lie.
+        feature: Feature after its last token, ``[width]``.
+    """
+
+    span: Span
+    feature: Tensor
+
+
+@dataclass
+class Rows:
+    """Sequences that grow together, one token a step.
+
+    Attributes:
+        cache: Keys and values; grows in place.
+        mask: ``[rows, slots]``, 1 for real tokens.
+        features: After each row's last token, ``[rows, width]``.
+    """
+
+    cache: Any
+    mask: Tensor
+    features: Tensor
 
 
 class CausalModel:
-    """Runs a causal language model step by step.
+    """Runs a causal language model.
 
-    Prompts are padded on the left and continuations on the right, so that the real tokens of a row are one unbroken
-    run of cache slots: distances between slots are distances between tokens, which is what sliding windows and the
-    causal mask count by. Positions come from the mask, so that models with learned positions see none of the padding.
+    The past of a batch is padded on the left and what is new on the right, so that the real tokens of a row are one
+    unbroken run of cache slots: distances between slots are distances between tokens, which is what sliding windows
+    and the causal mask count by. Positions come from the mask, so that models with learned positions see none of the
+    padding.
 
     Args:
         model: A ``...ForCausalLM`` of transformers, in evaluation mode.
@@ -35,59 +65,57 @@ class CausalModel:
         # Whether ``step`` gives hidden states (a few values a position) or, for other heads, logits.
         self.gives_states = self._head_is_plain()
 
-    def prefill(self, ids: Tensor, mask: Tensor, shared: int = 0) -> tuple[Tensor, Any]:
-        """Run left-padded prompts.
+    def extend(
+        self, past: Sequence[Prefix | None], segments: Sequence[Sequence[int]], keep: int
+    ) -> tuple[Tensor, list[Span]]:
+        """Run new tokens after sequences that were read before.
 
         Args:
-            ids: ``[rows, length]``.
-            mask: ``[rows, length]``, 1 for real tokens.
-            shared: How many first tokens all rows have in common, below ``length``; they are run once.
+            past: What each row begins with, ``None`` for nothing.
+            segments: New ids of each row, at least one.
+            keep: How many last columns of the right-padded batch are wanted.
 
         Returns:
-            Features of each row's last position, ``[rows, width]``, and the cache.
+            Features ``[rows, keep, width]``, and where each row's keys and values lie now.
 
         Raises:
             ConfigError: When the model keeps a kind of state that cannot be shared between continuations.
         """
-        from transformers.cache_utils import DynamicCache
+        longest = max(map(len, segments))
+        ids = torch.tensor([[*new, *[0] * (longest - len(new))] for new in segments], device=self.device)
+        real = torch.tensor([[1] * len(new) + [0] * (longest - len(new)) for new in segments], device=self.device)
+        cache, mask = self._cache_of(past, longest)
+        features = self._step(ids, torch.cat([mask, real], dim=1), cache, keep)
+        store = KeyValues.of(cache)
+        width = mask.shape[1]
+        spans = [
+            Span(store, row, width - (before.span.length if before else 0), width + len(new))
+            for row, (before, new) in enumerate(zip(past, segments, strict=True))
+        ]
+        return features, spans
 
-        cache = DynamicCache(config=self.model.config)
-        windows = [layer.sliding_window for layer in cache.layers if getattr(layer, "is_sliding", False)]
-        # A sliding layer forgets what is further back than its window, and could not be spread over the rows.
-        shared = min([shared, *(window - 1 for window in windows)])
-        if shared > 0:
-            padding = ids.shape[1] - mask.sum(dim=1)
-            start = int(padding[0])
-            opening = ids[:1, start : start + shared]
-            self.step(opening, torch.ones_like(opening), cache, keep=1)
-            _check_cache(cache)
-            spread(cache, padding)
-        features = self.step(ids[:, shared:], mask, cache, keep=1)
-        _check_cache(cache)
-        return features[:, 0].clone(), cache
-
-    def step(self, ids: Tensor, mask: Tensor, cache: Any, keep: int) -> Tensor:
-        """Run new tokens after what the cache holds.
+    def rows(self, past: Sequence[Prefix], room: int) -> Rows:
+        """Copy sequences into rows with room for more tokens.
 
         Args:
-            ids: ``[rows, new]``.
-            mask: ``[rows, past + new]``.
-            cache: Cache of the past; grows in place.
-            keep: How many last positions are wanted.
+            past: What each row begins with.
+            room: How many tokens may follow.
 
         Returns:
-            Features ``[rows, keep, width]`` for ``logits``.
+            The rows.
         """
-        given: dict[str, Any] = {"input_ids": ids, "attention_mask": mask, self._cache_name: cache, "use_cache": True}
-        if self._positions:
-            given["position_ids"] = (mask.cumsum(dim=-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-        if self.gives_states:
-            states: Tensor = self.model.base_model(**given).last_hidden_state
-            return states[:, -keep:]
-        if self._keeps:
-            given["logits_to_keep"] = keep
-        logits: Tensor = self.model(**given).logits
-        return logits[:, -keep:]
+        cache, mask = self._cache_of(past, room)
+        return Rows(cache, mask, torch.stack([each.feature for each in past]))
+
+    def step(self, rows: Rows, tokens: Tensor) -> None:
+        """Add one token to every row.
+
+        Args:
+            rows: The rows; changed in place.
+            tokens: ``[rows]``.
+        """
+        rows.mask = torch.cat([rows.mask, rows.mask.new_ones(len(tokens), 1)], dim=1)
+        rows.features = self._step(tokens.unsqueeze(1), rows.mask, rows.cache, keep=1)[:, 0]
 
     def logits(self, features: Tensor) -> Tensor:
         """Turn ``[n, width]`` features into ``[n, vocabulary]`` float32 logits."""
@@ -95,6 +123,29 @@ class CausalModel:
             return features.float()
         logits: Tensor = self.model.get_output_embeddings()(features)
         return logits.float()
+
+    def _cache_of(self, past: Sequence[Prefix | None], room: int) -> tuple[Any, Tensor]:
+        """Return a cache of left-padded pasts with room for more, and its mask."""
+        lengths = [each.span.length if each else 0 for each in past]
+        width = max(lengths)
+        cache = empty_cache(self.model.config, room)
+        if width:
+            gathered(cache, [each.span if each else None for each in past], room)
+        at = torch.arange(width, device=self.device)
+        start = width - torch.tensor(lengths, device=self.device).unsqueeze(1)
+        return cache, (at >= start).long()
+
+    def _step(self, ids: Tensor, mask: Tensor, cache: Any, keep: int) -> Tensor:
+        given: dict[str, Any] = {"input_ids": ids, "attention_mask": mask, self._cache_name: cache, "use_cache": True}
+        if self._positions:
+            given["position_ids"] = (mask.cumsum(dim=-1) - 1)[:, -ids.shape[1] :]
+        if self.gives_states:
+            states: Tensor = self.model.base_model(**given).last_hidden_state
+            return states[:, -keep:]
+        if self._keeps:
+            given["logits_to_keep"] = keep
+        logits: Tensor = self.model(**given).logits
+        return logits[:, -keep:]
 
     def _head_is_plain(self) -> bool:
         """Tell whether logits are the output embedding of the base model's states and nothing else.
@@ -123,60 +174,3 @@ class CausalModel:
                 handle.remove()
             plain = self.model.get_output_embeddings()(state)
         return logits.shape == plain.shape and bool(torch.allclose(logits, plain, rtol=1e-4, atol=1e-3))
-
-
-def select_rows(cache: Any, rows: Tensor) -> Any:
-    """Return a new cache with the given rows (repeats allowed); the old one is untouched.
-
-    Args:
-        cache: A dynamic cache.
-        rows: ``[n]`` row numbers.
-
-    Returns:
-        The new cache; its tensors are copies.
-    """
-    new = fork(cache)
-    for layer in new.layers:
-        layer.batch_select_indices(rows)
-    return new
-
-
-def spread(cache: Any, padding: Tensor) -> None:
-    """Turn the cache of one unpadded opening into that of left-padded rows which all begin with it, in place.
-
-    Slot ``s`` of a row with ``p`` pads holds what the opening has at ``s - p``: the row stays one unbroken run of
-    slots, and the end of the opening that the shift pushes out is run again with the rest of the row.
-
-    Args:
-        cache: Cache of ``[1, opening]`` tokens.
-        padding: ``[rows]`` pads before each row.
-    """
-    for layer in cache.layers:
-        if not layer.is_initialized:
-            continue
-        length = layer.keys.shape[-2]
-        slots = torch.arange(length, device=padding.device) - padding.unsqueeze(1)
-        # Slots before the row begins hold anything: the mask hides them.
-        slots = slots.clamp(min=0)
-        layer.keys = layer.keys[0][:, slots].transpose(0, 1).contiguous()
-        layer.values = layer.values[0][:, slots].transpose(0, 1).contiguous()
-
-
-def fork(cache: Any) -> Any:
-    """Return a cache that can grow while the old one stays: growing replaces tensors, never writes to them."""
-    new = copy.copy(cache)
-    new.layers = [copy.copy(layer) for layer in cache.layers]
-    return new
-
-
-def _check_cache(cache: Any) -> None:
-    """Refuse state that ``fork`` cannot share: anything but plain growing keys and values."""
-    from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
-
-    kinds = {type(layer) for layer in getattr(cache, "layers", [])}
-    if not kinds or kinds - {DynamicLayer, DynamicSlidingWindowLayer}:
-        found = sorted(kind.__name__ for kind in kinds) or [type(cache).__name__]
-        raise ConfigError(
-            f"this model keeps state of kind {found}; only attention caches (full or sliding window) are supported: "
-            "choose a model without recurrent layers"
-        )

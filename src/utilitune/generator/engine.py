@@ -2,51 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, groupby
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from utilitune.generator.answer_text import AnswerText, stop_at
-from utilitune.generator.causal_model import CausalModel, fork, select_rows
+from utilitune.generator.answer_text import AnswerText
+from utilitune.generator.causal_model import CausalModel, Prefix
 from utilitune.generator.contrast import ContrastWork, contrast_stats
-from utilitune.generator.entropy import feature_stats, logit_stats
-from utilitune.generator.sampling import Sampler, draw
+from utilitune.generator.decoding import DecodeOrder, Decoder, Numbers
+from utilitune.generator.entropy import feature_stats
+from utilitune.generator.prompt_tree import Segment, length_batches, prompt_tree
 
-# Logits of all positions of a scored batch, for models whose head cannot be applied position by position (1 GiB).
+# Logits held at once by models whose head cannot be applied position by position: 2^28 float32 values are 1 GiB.
 MAX_HELD_LOGITS = 1 << 28
-# A shared opening is run once when that saves more than the extra call costs.
-LEAST_SHARED = 16
-LEAST_ROWS = 3
-# Finished answers are dropped from a batch once no more than this share of it goes on.
-MOST_ALIVE = 0.75
-
-
-@dataclass(frozen=True)
-class DecodeOrder:
-    """One answer that is wanted.
-
-    Attributes:
-        max_new_tokens: Length limit, >= 1.
-        stop: Stop strings.
-        sampler: ``None`` for greedy.
-    """
-
-    max_new_tokens: int
-    stop: tuple[str, ...] = ()
-    sampler: Sampler | None = None
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """Token ids with their log-probabilities and exact entropies; ``ended`` when an end token or stop string came."""
-
-    ids: tuple[int, ...]
-    logprobs: tuple[float, ...]
-    entropies: tuple[float, ...]
-    ended_by: str = ""
+# What one more pass costs, in tokens: mostly reading the weights once; on an accelerator, starting its kernels.
+OVERHEAD = {"cpu": 32}
+OVERHEAD_ACCELERATOR = 1024
 
 
 @dataclass
@@ -68,33 +43,6 @@ class Work:
     scored: dict[tuple[int, ...], Numbers] = field(default_factory=dict)
 
 
-@dataclass
-class _Row:
-    """One answer being written."""
-
-    work: Work
-    order: DecodeOrder
-    uniforms: Tensor | None
-    ids: list[int] = field(default_factory=list)
-    logprobs: list[float] = field(default_factory=list)
-    entropies: list[float] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class _Prefilled:
-    """Prompts after their one forward pass: a row each."""
-
-    features: Tensor
-    mask: Tensor
-    cache: Any
-
-    def rows(self, wanted: Tensor) -> Any:
-        """Return a cache of the wanted rows that may grow; copied only when they are not all rows in order."""
-        if wanted.tolist() == list(range(len(self.mask))):
-            return fork(self.cache)
-        return select_rows(self.cache, wanted)
-
-
 class Engine:
     """Executes work in token-budget batches.
 
@@ -107,9 +55,9 @@ class Engine:
 
     def __init__(self, model: CausalModel, answer_text: AnswerText, end_ids: frozenset[int], batch_tokens: int) -> None:
         self._model = model
-        self._text = answer_text
-        self._ends = end_ids
+        self._decoder = Decoder(model, answer_text, end_ids)
         self._budget = batch_tokens
+        self._overhead = OVERHEAD.get(model.device.type, OVERHEAD_ACCELERATOR)
         self.out_of_memory = 0
 
     def run(self, work: Sequence[Work]) -> None:
@@ -118,11 +66,10 @@ class Engine:
         Args:
             work: Distinct prompts.
         """
+        ordered = sorted(work, key=lambda item: (-len(item.ids), item.ids))
         with torch.inference_mode():
-            for group in by_opening(work):
-                ordered = sorted(group, key=lambda item: (-len(item.ids), item.ids))
-                for batch in split_by_budget(ordered, lambda item: len(item.ids), self._budget):
-                    self._run_batch(batch, self._run_once)
+            for batch in split_by_budget(ordered, lambda item: len(item.ids), self._budget):
+                self._run_batch(batch, self._run_once)
 
     def contrast(self, work: Sequence[ContrastWork]) -> None:
         """Fill in the results of all work; both prompts of an item are in one batch, each distinct one once.
@@ -154,31 +101,37 @@ class Engine:
         self._run_batch(batch[middle:], once)
 
     def _run_once(self, batch: Sequence[Work]) -> None:
-        prefilled = self._prefill([item.ids for item in batch])
-        width = prefilled.mask.shape[1]
-        wanted = [(row, ids) for row, item in enumerate(batch) for ids in item.score]
-        wanted.sort(key=lambda pair: (len(pair[1]), pair[0]))
-        for part in split_by_budget(wanted, lambda pair: self._cost(width, len(pair[1])), self._budget):
-            for (row, ids), numbers in zip(part, self._score(prefilled, part), strict=True):
-                batch[row].scored[ids] = numbers
-        orders = [(row, order) for row, item in enumerate(batch) for order in item.decode]
-        for chosen in split_by_budget(orders, lambda pair: width + pair[1].max_new_tokens, self._budget):
-            self._decode(prefilled, [(row, _start(batch[row], order)) for row, order in chosen])
+        read = self._prefill([item.ids for item in batch])
+        self._score(batch, read)
+        orders = [(item, order) for item in batch for order in item.decode]
+        orders.sort(key=lambda pair: pair[1].kind)
+        for _, alike in groupby(orders, key=lambda pair: pair[1].kind):
+            for part in split_by_budget(
+                list(alike), lambda pair: len(pair[0].ids) + pair[1].max_new_tokens, self._budget
+            ):
+                answers = self._decoder.write([(item.ids, read[item.ids], order) for item, order in part])
+                for (item, order), numbers in zip(part, answers, strict=True):
+                    item.decoded[order] = numbers
+
+    def _score(self, batch: Sequence[Work], read: Mapping[tuple[int, ...], Prefix]) -> None:
+        """Score all continuations that are wanted of prompts that were read."""
+        wanted = [(item, ids) for item in batch for ids in item.score]
+        for places in self._batches([len(ids) - 1 for _, ids in wanted], [len(item.ids) for item, _ in wanted], True):
+            part = [wanted[place] for place in places]
+            features, targets = self._continued([(read[item.ids], ids) for item, ids in part])
+            found = feature_stats(self._model.logits, features, targets, self._model.vocabulary)
+            for (item, ids), logprobs, entropies in zip(part, *_cut(found, [ids for _, ids in part]), strict=True):
+                item.scored[ids] = Numbers(ids, logprobs, entropies)
 
     def _contrast_once(self, batch: Sequence[ContrastWork]) -> None:
-        prompts = list(dict.fromkeys(prompt for item in batch for prompt in (item.ids, item.other)))
-        row = {prompt: number for number, prompt in enumerate(prompts)}
-        prefilled = self._prefill(prompts)
-        ours, targets = self._continued(prefilled, [(row[item.ids], item.text) for item in batch])
-        theirs, _ = self._continued(prefilled, [(row[item.other], item.text) for item in batch])
+        read = self._prefill(list(dict.fromkeys(ids for item in batch for ids in (item.ids, item.other))))
+        texts = [item.text for item in batch]
+        ours, targets = self._continued([(read[item.ids], item.text) for item in batch])
+        theirs, _ = self._continued([(read[item.other], item.text) for item in batch])
         alpha = torch.tensor([item.alpha for item in batch for _ in item.text], device=self._model.device)
         found = contrast_stats(self._model.logits, (ours, theirs), targets, alpha, self._model.vocabulary)
-        logprobs, entropies = (numbers.tolist() for numbers in found)
-        start = 0
-        for item in batch:
-            end = start + len(item.text)
-            item.logprobs, item.entropies = tuple(logprobs[start:end]), tuple(entropies[start:end])
-            start = end
+        for item, logprobs, entropies in zip(batch, *_cut(found, texts), strict=True):
+            item.logprobs, item.entropies = logprobs, entropies
 
     def _cost(self, width: int, length: int) -> int:
         """Return what a continuation counts against the budget; more when a model hands out logits, not states."""
@@ -186,127 +139,63 @@ class Engine:
             return width + length
         return max(width + length, self._budget * length * self._model.vocabulary // MAX_HELD_LOGITS)
 
-    def _prefill(self, prompts: Sequence[tuple[int, ...]]) -> _Prefilled:
-        width = max(len(ids) for ids in prompts)
-        ids = torch.tensor([[0] * (width - len(p)) + list(p) for p in prompts], device=self._model.device)
-        mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=self._model.device)
-        features, cache = self._model.prefill(ids, mask, shared_opening(prompts))
-        return _Prefilled(features, mask, cache)
+    def _batches(self, new: Sequence[int], past: Sequence[int], all_columns: bool) -> list[list[int]]:
+        """Cut rows into batches; where logits are handed out, so that those of the wanted columns can be held."""
+        columns = None if self._model.gives_states else max(1, MAX_HELD_LOGITS // self._model.vocabulary)
+        budget = self._budget if columns is None or not all_columns else min(self._budget, columns)
+        return length_batches(new, past, budget, self._overhead, columns)
 
-    def _score(self, prefilled: _Prefilled, wanted: Sequence[tuple[int, tuple[int, ...]]]) -> list[Numbers]:
-        """Score continuations."""
-        features, targets = self._continued(prefilled, wanted)
-        logprobs, entropies = feature_stats(self._model.logits, features, targets, self._model.vocabulary)
-        values: list[Numbers] = []
-        flat_logprobs, flat_entropies, start = logprobs.tolist(), entropies.tolist(), 0
-        for _, ids in wanted:
-            end = start + len(ids)
-            values.append(Numbers(ids, tuple(flat_logprobs[start:end]), tuple(flat_entropies[start:end])))
-            start = end
-        return values
+    def _prefill(self, prompts: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], Prefix]:
+        """Read prompts; what several begin with is read once."""
+        segments, ends = prompt_tree(prompts, self._overhead)
+        read: dict[Segment | None, Prefix | None] = {None: None}
+        for _, level in groupby(segments, key=lambda each: each.depth):
+            rows = list(level)
+            for places in self._batches([len(each.ids) for each in rows], [each.past for each in rows], False):
+                part = [rows[place] for place in places]
+                lengths = [len(each.ids) for each in part]
+                keep = max(lengths) - min(lengths) + 1
+                features, spans = self._model.extend(
+                    [read[each.parent] for each in part], [each.ids for each in part], keep
+                )
+                for row, each in enumerate(part):
+                    # A copy: the batch's features are not kept for the sake of one column.
+                    last = features[row, len(each.ids) - 1 - max(lengths) + keep].clone()
+                    read[each] = Prefix(spans[row], last)
+        return {ids: prefix for ids, end in ends.items() if (prefix := read[end])}
 
-    def _continued(self, prefilled: _Prefilled, wanted: Sequence[tuple[int, tuple[int, ...]]]) -> tuple[Tensor, Tensor]:
-        """Run continuations, right-padded behind copies of their prompts' caches.
+    def _continued(self, wanted: Sequence[tuple[Prefix, tuple[int, ...]]]) -> tuple[Tensor, Tensor]:
+        """Run continuations of prompts.
 
         Args:
-            prefilled: The prompts.
-            wanted: Row of the prompt, and ids of the continuation.
+            wanted: The prompt, and ids of the continuation.
 
         Returns:
             Features before each token, ``[tokens, width]``, and the tokens, ``[tokens]``, one continuation after the
             other.
         """
-        device = self._model.device
-        rows = torch.tensor([row for row, _ in wanted], device=device)
-        lengths = [len(ids) for _, ids in wanted]
-        longest = max(lengths)
-        first = prefilled.features[rows]
-        padded = torch.tensor([list(ids) + [0] * (longest - len(ids)) for _, ids in wanted], device=device)
-        real = torch.arange(longest, device=device) < torch.tensor(lengths, device=device).unsqueeze(1)
-        features = first.unsqueeze(1)
-        if longest > 1:
-            # The last token is never run: nothing after it is wanted.
-            mask = torch.cat([prefilled.mask[rows], real[:, 1:].to(prefilled.mask.dtype)], dim=1)
-            cache = prefilled.rows(rows)
-            later = self._model.step(padded[:, :-1], mask, cache, keep=longest - 1)
-            features = torch.cat([features, later], dim=1)
-        return features[real], padded[real]
-
-    def _decode(self, prefilled: _Prefilled, started: list[tuple[int, _Row]]) -> None:
-        """Write answers as a batch; finished rows leave it, several at a time since leaving copies the cache."""
-        device = self._model.device
-        index = torch.tensor([row for row, _ in started], device=device)
-        rows: list[_Row | None] = [row for _, row in started]
-        features, mask = prefilled.features[index], prefilled.mask[index]
-        cache = prefilled.rows(index)
-        while True:
-            logits = self._model.logits(features)
-            tokens = _choose(logits, rows)
-            logprobs, entropies = logit_stats(logits, tokens)
-            alive = []
-            numbers = zip(rows, tokens.tolist(), logprobs.tolist(), entropies.tolist(), strict=True)
-            for place, (row, token, logprob, entropy) in enumerate(numbers):
-                if row is None:
-                    continue
-                row.ids.append(token)
-                row.logprobs.append(logprob)
-                row.entropies.append(entropy)
-                ended_by = self._ended_by(row)
-                if ended_by is None:
-                    alive.append(place)
-                else:
-                    row.work.decoded[row.order] = Numbers(
-                        tuple(row.ids), tuple(row.logprobs), tuple(row.entropies), ended_by
-                    )
-                    rows[place] = None
-            if not alive:
-                return
-            if len(alive) <= MOST_ALIVE * len(rows):
-                keep = torch.tensor(alive, device=device)
-                rows = [rows[place] for place in alive]
-                mask, tokens, cache = mask[keep], tokens[keep], select_rows(cache, keep)
-            mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=1)
-            features = self._model.step(tokens.unsqueeze(1), mask, cache, keep=1)[:, 0]
-
-    def _ended_by(self, row: _Row) -> str | None:
-        """Say what ended the answer, ``None`` while it goes on."""
-        if row.ids[-1] in self._ends:
-            return "end"
-        if row.order.stop and stop_at(self._text.decode(row.ids), row.order.stop) >= 0:
-            return "stop"
-        return "length" if len(row.ids) >= row.order.max_new_tokens else None
+        first = torch.stack([prefix.feature for prefix, _ in wanted]).unsqueeze(1)
+        longest = max(len(ids) for _, ids in wanted)
+        columns = first.expand(-1, longest, -1)
+        # The last token is never run: nothing after it is wanted.
+        longer = [row for row, (_, ids) in enumerate(wanted) if len(ids) > 1]
+        if longer:
+            past, segments = [wanted[row][0] for row in longer], [wanted[row][1][:-1] for row in longer]
+            later, _ = self._model.extend(past, segments, longest - 1)
+            columns = columns.clone()
+            columns[torch.tensor(longer, device=first.device), 1:] = later
+        rows = [row for row, (_, ids) in enumerate(wanted) for _ in ids]
+        places = [place for _, ids in wanted for place in range(len(ids))]
+        tokens = [token for _, ids in wanted for token in ids]
+        chosen = torch.tensor([rows, places, tokens], device=first.device)
+        return columns[chosen[0], chosen[1]], chosen[2]
 
 
-def by_opening(work: Sequence[Work]) -> list[list[Work]]:
-    """Group prompts that begin alike (the same instruction and examples), so that a batch can share the beginning.
-
-    Args:
-        work: Prompts, any order.
-
-    Returns:
-        The groups, and last all prompts with too few companions.
-    """
-    groups: dict[tuple[int, ...], list[Work]] = {}
-    for item in work:
-        groups.setdefault(item.ids[:LEAST_SHARED], []).append(item)
-    alike = [group for opening, group in sorted(groups.items()) if len(group) >= LEAST_ROWS]
-    rest = [item for group in groups.values() if len(group) < LEAST_ROWS for item in group]
-    return [*alike, rest] if rest else alike
-
-
-def shared_opening(prompts: Sequence[tuple[int, ...]]) -> int:
-    """Return how many first tokens of all prompts to run once; 0 where that saves nothing.
-
-    Args:
-        prompts: Prompt ids.
-
-    Returns:
-        Less than the shortest prompt.
-    """
-    first, last = min(prompts), max(prompts)
-    length = min(len(first), len(last), *map(len, prompts)) - 1
-    common = next((place for place in range(length) if first[place] != last[place]), length)
-    return common if len(prompts) >= LEAST_ROWS and common >= LEAST_SHARED else 0
+def _cut(numbers: tuple[Tensor, Tensor], texts: Sequence[Sequence[int]]) -> list[list[tuple[float, ...]]]:
+    """Cut the numbers of texts that follow one another, one list a kind; one transfer from the device."""
+    ends = list(accumulate(map(len, texts)))
+    both = torch.stack(numbers).tolist()
+    return [[tuple(flat[end - len(ids) : end]) for end, ids in zip(ends, texts, strict=True)] for flat in both]
 
 
 def split_by_budget(items: Sequence[Any], tokens: Callable[[Any], int], budget: int) -> list[list[Any]]:
@@ -321,31 +210,6 @@ def split_by_budget(items: Sequence[Any], tokens: Callable[[Any], int], budget: 
             batches.append([item])
             longest = tokens(item)
     return batches
-
-
-def _start(work: Work, order: DecodeOrder) -> _Row:
-    sampler = order.sampler
-    return _Row(work, order, None if sampler is None else sampler.uniforms(work.ids, order.max_new_tokens))
-
-
-def _choose(logits: Tensor, rows: Sequence[_Row | None]) -> Tensor:
-    """Choose the next token of each row; any token for a finished one."""
-    tokens = logits.argmax(dim=-1)
-    places, uniforms, temperatures, masses = [], [], [], []
-    for place, row in enumerate(rows):
-        if row is None:
-            continue
-        sampler = row.order.sampler
-        if sampler is not None and row.uniforms is not None:
-            places.append(place)
-            uniforms.append(float(row.uniforms[len(row.ids)]))
-            temperatures.append(sampler.temperature)
-            masses.append(sampler.top_p)
-    if places:
-        chosen = torch.tensor(places, device=logits.device)
-        given = [torch.tensor(v, dtype=torch.float64, device=logits.device) for v in (uniforms, temperatures, masses)]
-        tokens[chosen] = draw(logits[chosen], *given)
-    return tokens
 
 
 def _is_out_of_memory(error: RuntimeError) -> bool:

@@ -11,7 +11,8 @@ from utilitune.generator.answer_text import AnswerText
 from utilitune.generator.boundary import Boundary
 from utilitune.generator.causal_model import CausalModel
 from utilitune.generator.contrast import ContrastWork
-from utilitune.generator.engine import DecodeOrder, Engine, Numbers, Work
+from utilitune.generator.decoding import DecodeOrder, Numbers
+from utilitune.generator.engine import Engine, Work
 from utilitune.generator.protocol import (
     Continuation,
     Generation,
@@ -24,7 +25,7 @@ from utilitune.generator.rendering import FIXED, Renderer
 from utilitune.generator.sampling import Sampler
 from utilitune.generator.window import Encoded, Window, window_of
 
-NUMERICS = "1"
+NUMERICS = "2"
 """Part of every key of the store: raise it when a change here or in the engine, window or boundary changes a number."""
 
 

@@ -93,8 +93,8 @@ def test_same_numbers_for_every_batch_size_and_order(kind, build):
             pairs = [(result.answer, expected.answer), *zip(result.continuations, expected.continuations, strict=True)]
             for one, other in pairs:
                 assert one.text == other.text
-                assert one.logprobs == pytest.approx(other.logprobs, abs=1e-5)
-                assert one.entropies == pytest.approx(other.entropies, abs=1e-5)
+                assert one.logprobs == pytest.approx(other.logprobs, abs=5e-5)
+                assert one.entropies == pytest.approx(other.entropies, abs=5e-5)
 
 
 def test_equal_tasks_give_equal_bits_on_repeat(build):
@@ -150,7 +150,7 @@ def test_uniform_model_has_log_v_everywhere(build):
 def test_end_token_alone_is_kept(build):
     generator = build("llama")
     answers = generator.generate(["the mayor of"], max_new_tokens=3)[0]
-    generator._engine._ends = frozenset({answers[0].token_ids[0]})
+    generator._engine._decoder._ends = frozenset({answers[0].token_ids[0]})
     [ended] = generator.generate(["the mayor of"], max_new_tokens=3)[0]
     assert ended.text == ""
     assert ended.token_ids == answers[0].token_ids[:1]
@@ -159,6 +159,7 @@ def test_end_token_alone_is_kept(build):
 
 def test_equal_prompts_are_prefilled_once(build):
     generator = build("llama")
+    generator.score(["a"], ["b"])
     seen = []
     generator.model.base_model.register_forward_pre_hook(
         lambda module, args, kwargs: seen.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True
@@ -243,31 +244,27 @@ def test_bfloat16_differs_little_and_identity_says_so(tiny, tokenizers_of):
     assert generator.identity.key() != full.identity.key()
 
 
-def test_shared_opening_is_the_common_prefix_short_of_the_shortest_prompt():
-    from utilitune.generator.engine import shared_opening
-
-    opening = tuple(range(20))
-    assert shared_opening([(*opening, 1), (*opening, 2, 3), (*opening, 2)]) == 20
-    assert shared_opening([opening, (*opening, 2, 3), (*opening, 2)]) == 19
-    assert shared_opening([(*opening, 1), (*opening, 2)]) == 0
-    assert shared_opening([(*opening[:10], 99), (*opening, 2), (*opening, 3)]) == 0
-
-
-def test_prompts_with_a_shared_opening_give_the_reference_numbers(kind, build, reference):
+def test_prompts_with_shared_parts_give_the_reference_numbers(kind, build, reference):
     generator = build(kind)
     opening = " ".join(texts(1, seed=5, longest=40) * 3)
-    prompts = [f"{opening} {tail}" for tail in texts(7, seed=1, longest=60)]
-    answers = [f" {tail}" for tail in texts(7, seed=2, longest=12)]
-    seen = []
-    inner = generator._engine._model.prefill
+    middles = [" ".join(texts(1, seed=number, longest=30) * 2) for number in (6, 7)]
+    prompts = [f"{opening} {middles[number % 2]} {tail}" for number, tail in enumerate(texts(8, seed=1, longest=60))]
+    prompts += [opening, f"{opening} {middles[0]}", "x"]
+    answers = [f" {tail}" for tail in texts(len(prompts), seed=2, longest=12)]
+    read = []
+    inner = generator._engine._model.extend
 
-    def spy(ids, mask, shared=0):
-        seen.append(shared)
-        return inner(ids, mask, shared)
+    def spy(past, segments, keep):
+        read.append(sum(map(len, segments)))
+        return inner(past, segments, keep)
 
-    generator._engine._model.prefill = spy
+    generator._engine._model.extend = spy
+    generator.run([Task(Prompt(plain=prompt)) for prompt in prompts])
+    encoded = [tuple(generator.tokenizer(prompt)["input_ids"]) for prompt in prompts]
+    nodes = {ids[:length] for ids in encoded for length in range(1, len(ids) + 1)}
+    # What is shared is read once, but for crumbs that are cheaper read again.
+    assert len(nodes) <= sum(read) < len(nodes) + 32 * len(prompts) < sum(map(len, encoded))
     together = generator.score(prompts, answers)
-    assert max(seen) >= 16
     for prompt, answer, scored in zip(prompts, answers, together, strict=True):
         alone = generator.score([prompt], [answer])[0]
         assert scored.logprobs == pytest.approx(alone.logprobs, abs=1e-4)
