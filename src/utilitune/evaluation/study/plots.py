@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -162,5 +163,8 @@ def _svg(figure: Figure) -> str:
     buffer = io.BytesIO()
     # Without the date, equal numbers give equal bytes.
     canvas: Any = FigureCanvasSVG(figure)
-    canvas.print_svg(buffer, metadata={"Date": None, "Creator": "utilitune"})
+    with warnings.catch_warnings():
+        # Text stays text, so the viewer's fonts draw what matplotlib's own one lacks.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        canvas.print_svg(buffer, metadata={"Date": None, "Creator": "utilitune"})
     return buffer.getvalue().decode("utf-8")

@@ -24,6 +24,10 @@ DISTRACTORS, RANDOM = 4, 1
 LOOKED_AT = 100
 """Passages looked at beyond those wanted, before a case goes without."""
 Role = Literal["gold", "hard", "random"]
+OF_GOLD_TEXT = "distractors left out: text of a gold passage"
+WITH_ANSWER = "distractors left out: contain a gold answer"
+SHORT = ("questions with fewer hard distractors than asked for", "questions with fewer random passages than asked for")
+NOTHING = "questions without a passage to compare"
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,7 @@ def choose_cases(
     depth = distractors + LOOKED_AT + max(len(dataset.qrels[query.id]) for query, _ in judged)
     run = retriever.search_texts({query.id: query.rewrite or query.first_and_last for query, _ in judged}, depth)
     shuffled = sorted(dataset.corpus, key=lambda passage: _draw(seed, passage.full_text))
+    counts.update(dict.fromkeys((OF_GOLD_TEXT, WITH_ANSWER, *SHORT, NOTHING), 0))
     cases: list[SignalCase] = []
     for query, golds in judged:
         barred = _Barred(query, golds, dataset.qrels[query.id], allow_answers, counts)
@@ -126,12 +131,12 @@ def choose_cases(
         start = int(_draw(seed, "random", _content(query)), 16) % len(shuffled)
         walk = islice((shuffled[(start + step) % len(shuffled)] for step in range(len(shuffled))), random + LOOKED_AT)
         drawn = tuple(islice(filter(barred.allows, walk), random))
-        counts["questions with fewer hard distractors"] += len(hard) < distractors
-        counts["questions with fewer random passages"] += len(drawn) < random
+        counts[SHORT[0]] += len(hard) < distractors
+        counts[SHORT[1]] += len(drawn) < random
         if hard or drawn:
             cases.append(SignalCase(query, golds[0], hard, drawn))
         else:
-            counts["questions without a passage to compare"] += 1
+            counts[NOTHING] += 1
     return _checked(cases, counts, {"corpus_sha256": retriever.corpus_sha256, "bm25": retriever.settings})
 
 
@@ -155,13 +160,15 @@ class _Barred:
         if passage.id in self.ids:
             return False
         if passage.text in self.texts:
-            self.counts["distractors left out: text of a gold passage"] += 1
-            return False
-        if self.answers and contains(passage.full_text, self.answers):
-            self.counts["distractors left out: contain a gold answer"] += 1
-            self.ids.add(passage.id)
-            return False
-        return True
+            why = OF_GOLD_TEXT
+        elif self.answers and contains(passage.full_text, self.answers):
+            why = WITH_ANSWER
+        else:
+            return True
+        # Looked at once more among the random ones, it is not counted again.
+        self.ids.add(passage.id)
+        self.counts[why] += 1
+        return False
 
 
 def _level(dataset: Dataset, relevant_from: float | None) -> float:
@@ -202,7 +209,7 @@ def _checked(cases: list[SignalCase], counts: Counter[str], facts: dict[str, Any
     if not cases:
         raise DataError(
             f"nothing to compare: beside gold passages no passage is left for any of "
-            f"{counts['questions without a passage to compare']} questions; add passages to the corpus, or allow those "
+            f"{counts[NOTHING]} questions; add passages to the corpus, or allow those "
             "that contain an answer"
         )
     answered = [case for case in cases if usable_golds(case.query.answers)]
@@ -211,9 +218,9 @@ def _checked(cases: list[SignalCase], counts: Counter[str], facts: dict[str, Any
     counts["gold passages without a gold answer in their text"] = sum(
         not contains(case.gold.full_text, case.query.answers) for case in answered
     )
-    for kind in ("questions with fewer hard distractors", "questions with fewer random passages"):
+    for kind in SHORT:
         if counts[kind]:
-            warn(f"signal: {counts[kind]} {kind} than asked for")
+            warn(f"signal: {counts[kind]} {kind}")
     spelled = json.dumps([[_content(c.query), c.query.answers, *[p.id for _, p in c.candidates()]] for c in cases])
     return SignalCases(cases, dict(counts), {**facts, "cases_sha256": hashlib.sha256(spelled.encode()).hexdigest()})
 

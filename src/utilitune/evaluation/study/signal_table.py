@@ -8,6 +8,7 @@ from utilitune.evaluation.markdown import escape_cell
 from utilitune.evaluation.study.signal_study import SignalStudy, UtilitySignal
 
 DASH = "–"
+_ORDINARY = ("questions", "questions studied", "pairs", "pairs with a right answer", "pairs with a wrong answer")
 LEGEND = (
     "gold > hard, gold > random: share of passages that the gold passage of their question beats (ties ½, chance .5); "
     "p: sign test over questions against .5, Holm-corrected over the utilities. Δ: gold > hard against the first "
@@ -99,6 +100,9 @@ def _below(study: SignalStudy) -> list[str]:
             f"{timing.seconds_a_pair:.3f} s a pair, for all utilities and the answers together ({timing.pairs} pairs, "
             f"{timing.seconds:.0f} s)"
         )
+    odd = ", ".join(f"{kind} {count}" for kind, count in counts.items() if count and kind not in _ORDINARY)
+    if odd:
+        lines.append(odd)
     return lines + [f"note: {note}" for note in study.notes]
 
 
