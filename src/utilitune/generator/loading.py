@@ -107,16 +107,19 @@ def _with_base(spec: GeneratorSpec) -> GeneratorSpec:
 
 
 def _load_transformers(spec: GeneratorSpec) -> Generator:
-    """Load tokenizer, template, dtype, weights, adapter, in the order in which mistakes are cheapest."""
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+    """Load tokenizer, template, dtype, identity, in the order in which mistakes are cheapest; weights at first use."""
+    from transformers import AutoConfig, AutoTokenizer
 
     from utilitune.generator.dtype import DTYPES, choose_dtype
     from utilitune.generator.rendering import Renderer
     from utilitune.generator.transformers_generator import TransformersGenerator
+    from utilitune.generator.unread_model import UnreadModel
 
     source, local = _locate(spec.model)
     hub: dict[str, Any] = {"local_files_only": local, "revision": None if local else spec.revision}
-    try:
+    with _explained(spec.model):
+        if local and not any(Path(source).glob("*.safetensors")):
+            raise OSError("no file named *.safetensors in the folder")
         config = AutoConfig.from_pretrained(source, **hub)
         tokenizer = AutoTokenizer.from_pretrained(source, **hub)
         renderer = Renderer(tokenizer, spec.template, spec.model)
@@ -126,29 +129,48 @@ def _load_transformers(spec: GeneratorSpec) -> Generator:
         dtype, reason = choose_dtype(
             spec.dtype, device, hidden, int(getattr(text, "intermediate_size", None) or 4 * hidden)
         )
-        say(f"{spec.model}: {dtype} on {device} ({reason})")
-        with _no_bars():
-            model = AutoModelForCausalLM.from_pretrained(source, dtype=DTYPES[dtype], use_safetensors=True, **hub).to(
-                device
-            )
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"cannot load {spec.model!r}: {str(error).splitlines()[0]}; give a folder with config.json, tokenizer and "
-            f"*.safetensors, a Hub id that can be reached, or a packaged model ({PREFIX}smollm2-135m-instruct)"
-        ) from error
-    adapter = ""
-    if spec.adapter is not None:
-        model, adapter = _put_on(model, spec.adapter)
+    say(f"{spec.model}: {dtype} on {device} ({reason})")
+    adapter = "" if spec.adapter is None else f"{spec.adapter}@{_adapter_revision(spec.adapter)}"
+    revision = _revision(source, local, config)
+
+    def read() -> Any:
+        if local and _revision(source, local, config) != revision:
+            raise ConfigError(f"{spec.model}: its files changed after this process had hashed them; start it again")
+        return _read_weights(spec, source, {**hub, "dtype": DTYPES[dtype]}, device)
+
     return TransformersGenerator(
-        model,
+        UnreadModel(config, DTYPES[dtype], read),
         tokenizer,
         name=spec.model,
-        revision=_revision(source, local, model.config),
+        revision=revision,
         renderer=renderer,
         adapter=adapter,
         batch_tokens=spec.batch_tokens,
         overflow=spec.overflow,
     )
+
+
+def _read_weights(spec: GeneratorSpec, source: str, settings: Mapping[str, Any], device: str) -> Any:
+    """Read the model's weights and put the adapter on."""
+    from transformers import AutoModelForCausalLM
+
+    with _explained(spec.model), _no_bars():
+        model = AutoModelForCausalLM.from_pretrained(source, use_safetensors=True, **settings).to(device)
+    return model if spec.adapter is None else _put_on(model, spec.adapter)
+
+
+@contextmanager
+def _explained(model: str) -> Iterator[None]:
+    """Turn transformers' errors about files into ours."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, ValueError, SafetensorError) as error:
+        raise ConfigError(
+            f"cannot load {model!r}: {str(error).splitlines()[0]}; give a folder with config.json, tokenizer and "
+            f"*.safetensors, a Hub id that can be reached, or a packaged model ({PREFIX}smollm2-135m-instruct)"
+        ) from error
 
 
 @contextmanager
@@ -192,24 +214,44 @@ def _revision(source: str, local: bool, config: Any) -> str:
     return str(getattr(config, "_commit_hash", None) or "")
 
 
-def _put_on(model: Any, adapter: str) -> tuple[Any, str]:
-    """Put an adapter on a model, in place, and return the model with the adapter's id and hash."""
-    from peft import PeftModel
+def _adapter_revision(adapter: str) -> str:
+    """Return what an adapter is known by: the hash of its folder, or its Hub revision.
 
+    Args:
+        adapter: Folder or Hub id.
+
+    Returns:
+        Hash or revision; empty when the Hub gives none.
+
+    Raises:
+        ConfigError: If the folder is not there, or holds no adapter in safetensors.
+    """
     from utilitune.generator.weights_hash import model_hash
 
     folder = Path(adapter).expanduser()
-    local = folder.is_dir()
-    if not local and adapter.startswith(("/", ".", "~")):
+    if folder.is_dir():
+        if not (folder / "adapter_model.safetensors").is_file():
+            raise ConfigError(
+                f"adapter folder {adapter!r} has no adapter_model.safetensors; save the adapter as safetensors"
+            )
+        return model_hash(folder)
+    if adapter.startswith(("/", ".", "~")):
         raise ConfigError(f"adapter folder {adapter!r} does not exist")
-    if local and not (folder / "adapter_model.safetensors").is_file():
-        raise ConfigError(
-            f"adapter folder {adapter!r} has no adapter_model.safetensors; save the adapter as safetensors"
-        )
+    from peft import PeftConfig
+
+    with _explained(adapter):
+        return str(getattr(PeftConfig.from_pretrained(adapter), "revision", None) or "")
+
+
+def _put_on(model: Any, adapter: str) -> Any:
+    """Put an adapter on a model, in place, and return the model."""
+    from peft import PeftModel
+
+    folder = Path(adapter).expanduser()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)
-            wrapped = PeftModel.from_pretrained(model, str(folder) if local else adapter)
+            wrapped = PeftModel.from_pretrained(model, str(folder) if folder.is_dir() else adapter)
     except (OSError, ValueError) as error:
         raise ConfigError(f"cannot load adapter {adapter!r}: {str(error).splitlines()[0]}") from error
     if wrapped.active_peft_config.is_prompt_learning:
@@ -220,6 +262,4 @@ def _put_on(model: Any, adapter: str) -> tuple[Any, str]:
     with warnings.catch_warnings():
         # transformers' own rename of an attribute that peft still reads.
         warnings.simplefilter("ignore", FutureWarning)
-        merged = wrapped.merge_and_unload(safe_merge=True)
-    digest = model_hash(folder) if local else str(getattr(wrapped.active_peft_config, "revision", None) or "")
-    return merged, f"{adapter}@{digest}"
+        return wrapped.merge_and_unload(safe_merge=True)

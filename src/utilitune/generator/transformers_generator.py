@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from utilitune.generator.answer_text import AnswerText
@@ -23,6 +24,7 @@ from utilitune.generator.protocol import (
 )
 from utilitune.generator.rendering import FIXED, Renderer
 from utilitune.generator.sampling import Sampler
+from utilitune.generator.unread_model import UnreadModel
 from utilitune.generator.window import Encoded, Window, window_of
 
 NUMERICS = "2"
@@ -44,7 +46,7 @@ class TransformersGenerator:
     Use ``load_generator`` unless model and tokenizer are at hand already.
 
     Args:
-        model: A ``...ForCausalLM``; put into evaluation mode.
+        model: A ``...ForCausalLM``, put into evaluation mode, or an ``UnreadModel``, read when first needed.
         tokenizer: Its tokenizer.
         name: Name for messages and for the identity.
         revision: Hub revision or weight hash.
@@ -69,15 +71,12 @@ class TransformersGenerator:
         batch_tokens: int = 8192,
         overflow: str = "truncate",
     ) -> None:
-        model.eval()
-        self.model = model
+        self._given = model
+        self._batch_tokens = batch_tokens
         self.tokenizer = tokenizer
         self._renderer = renderer or Renderer(tokenizer, model=name)
-        causal = CausalModel(model)
-        self._boundary = Boundary(tokenizer, causal.vocabulary)
         self._answer_text = AnswerText(tokenizer)
         self._window = Window(window_of(model.config, tokenizer), self._encode, tokenizer, overflow)
-        self._engine = Engine(causal, self._answer_text, _end_ids(model, tokenizer), batch_tokens)
         self._counts = {
             "prompts": 0,
             "truncated": 0,
@@ -101,6 +100,25 @@ class TransformersGenerator:
             },
         )
 
+    @cached_property
+    def model(self) -> Any:
+        """The model in evaluation mode; its weights are read when this is first asked for."""
+        model = self._given.read() if isinstance(self._given, UnreadModel) else self._given
+        model.eval()
+        return model
+
+    @cached_property
+    def _causal(self) -> CausalModel:
+        return CausalModel(self.model)
+
+    @cached_property
+    def _boundary(self) -> Boundary:
+        return Boundary(self.tokenizer, self._causal.vocabulary)
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return Engine(self._causal, self._answer_text, _end_ids(self.model, self.tokenizer), self._batch_tokens)
+
     @property
     def identity(self) -> GeneratorIdentity:
         """Everything that can change a number."""
@@ -109,7 +127,8 @@ class TransformersGenerator:
     @property
     def counts(self) -> dict[str, int]:
         """Running counts by kind: prompts seen, truncated, merged, fallen back to plain, batches halved."""
-        return {**self._counts, "out_of_memory": self._engine.out_of_memory}
+        engine = self.__dict__.get("_engine")  # asking for the property would read the weights
+        return {**self._counts, "out_of_memory": engine.out_of_memory if engine else 0}
 
     def run(self, tasks: Sequence[Task]) -> list[TaskResult]:
         """Do everything that is wanted of each prompt from one prefill (greedy answers, scored texts).

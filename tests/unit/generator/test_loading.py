@@ -138,3 +138,33 @@ def test_hash_ignores_what_cannot_change_a_number(folder):
     assert model_hash(folder) == before
     (folder / "config.json").write_text((folder / "config.json").read_text().replace("512", "256"))
     assert model_hash(folder) != before
+
+
+def unreadable(folder):
+    """Put bytes that are no weights in the weights' place; size and time, by which hashes are kept, stay."""
+    import os
+
+    path = next(folder.glob("*.safetensors"))
+    stat = path.stat()
+    path.write_bytes(b"\0" * stat.st_size)
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def test_weights_are_not_read_before_a_number_is_needed(folder, adapter):
+    before = [load_generator(str(each), dtype="float32") for each in (folder, adapter)]
+    kept = [score(generator) for generator in before]
+    assert kept[0] != kept[1]
+    unreadable(folder)
+    for generator, known in zip(before, (folder, adapter), strict=True):
+        again = load_generator(str(known), dtype="float32")
+        assert again.identity == generator.identity
+        assert again.render("the mayor") == "the mayor" and again.counts["out_of_memory"] == 0
+        with pytest.raises(ConfigError, match="cannot load"):
+            score(again)
+
+
+def test_weights_that_change_after_they_were_hashed_are_refused(folder, tiny):
+    generator = load_generator(str(folder), dtype="float32")
+    tiny("llama", seed=5).save_pretrained(folder)
+    with pytest.raises(ConfigError, match="changed after"):
+        score(generator)
