@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ STYLE: dict[str, Any] = {
     "legend.frameon": False,
 }
 MOST_BINS = 30
+LONGEST_NAME = 36
 
 
 @dataclass(frozen=True)
@@ -78,11 +80,11 @@ def dots_svg(names: Sequence[str], series: Mapping[str, Sequence[Dot]], *, label
             _draw_dots(axes, [place + shift for place in range(len(names))], dots, legend, number)
         if chance is not None:
             axes.axvline(chance, color="#5a5d61", linestyle="--", linewidth=1)
-        axes.set_yticks(range(len(names)), names)
+        axes.set_yticks(range(len(names)), [_wrapped(name) for name in names])
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.grid(visible=False, axis="y")
         axes.set_xlabel(label)
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.42 / (0.42 * len(names) + 0.2)), ncols=len(series))
+        figure.legend(loc="outside upper right", ncols=len(series))
         return _svg(figure)
 
 
@@ -103,11 +105,11 @@ def histograms_svg(panels: Mapping[str, Mapping[str, Sequence[float]]], *, label
     rows = -(-len(panels) // columns)
     figure = _figure(3.6 * min(columns, len(panels)), 0.4 + 2.2 * rows)
     with _style():
-        grid = figure.subplots(rows, min(columns, len(panels)), squeeze=False).flat
-        for axes, (name, kinds) in zip(grid, panels.items(), strict=False):
+        cells = list(figure.subplots(rows, min(columns, len(panels)), squeeze=False).flat)
+        for axes, (name, kinds) in zip(cells, panels.items(), strict=False):
             _draw_histogram(axes, name, kinds, label)
-        for axes in list(grid)[len(panels) :]:
-            axes.set_visible(False)
+        for axes in cells[len(panels) :]:
+            axes.remove()
         return _svg(figure)
 
 
@@ -125,7 +127,7 @@ def _draw_histogram(axes: Axes, name: str, kinds: Mapping[str, Sequence[float]],
     import numpy as np
 
     every = [value for values in kinds.values() for value in values]
-    axes.set_title(name, fontsize=9, loc="left")
+    axes.set_title(_wrapped(name), fontsize=9, loc="left")
     axes.set_ylabel(label)
     if not every:
         axes.text(0.5, 0.5, "no number", ha="center", va="center", transform=axes.transAxes)
@@ -141,6 +143,13 @@ def _draw_histogram(axes: Axes, name: str, kinds: Mapping[str, Sequence[float]],
             axes.stairs(shares, edges, color=COLOURS[number % len(COLOURS)], linewidth=1.5, label=kind)
             axes.stairs(shares, edges, color=COLOURS[number % len(COLOURS)], alpha=0.15, fill=True)
     axes.legend(fontsize=8)
+
+
+def _wrapped(name: str) -> str:
+    """Break a long name at its commas."""
+    if len(name) <= LONGEST_NAME:
+        return name
+    return textwrap.fill(name.replace(",", ", "), LONGEST_NAME, break_long_words=False, break_on_hyphens=False)
 
 
 def _figure(width: float, height: float) -> Figure:

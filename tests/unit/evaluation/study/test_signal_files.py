@@ -73,6 +73,14 @@ def test_table_says_what_it_stands_on(study, tmp_path):
     assert "| distractors left out: contain a gold answer | 0 |" in whole
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 5])
+def test_one_panel_a_utility_and_no_empty_one(count):
+    drawn = plots.histograms_svg({f"u{i}": {"gold": [0.1, 0.7], "hard": []} for i in range(count)}, label="share")
+    panels = [each for each in ET.fromstring(drawn).iter() if each.get("id", "").startswith("axes_")]
+    assert len(panels) == count
+    assert "hard" not in drawn, "a kind without values is not drawn"
+
+
 def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setattr(plots, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match="pip install matplotlib"):
