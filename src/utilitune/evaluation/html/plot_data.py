@@ -168,12 +168,13 @@ def calibration(run: RunFolder) -> list[dict[str, Any]]:
     ]
 
 
-def reliability(pairs: Sequence[tuple[float, float]], bins: int = 10) -> dict[str, Any]:
+def reliability(pairs: Sequence[tuple[float, float]], bins: int = 10, least: int = 5) -> dict[str, Any]:
     """Return a reliability curve and its expected calibration error.
 
     Args:
         pairs: ``(confidence, 1 if right else 0)``, both in [0, 1].
-        bins: Bins of equally many pairs, at most one a pair.
+        bins: Bins of equally many pairs, at most.
+        least: Pairs a bin, at least; fewer bins where there are too few.
 
     Returns:
         ``points`` (mean confidence, share right, pairs) and ``ece``, the mean absolute gap weighted by pairs.
@@ -181,6 +182,6 @@ def reliability(pairs: Sequence[tuple[float, float]], bins: int = 10) -> dict[st
     import numpy as np
 
     ordered = np.asarray(sorted(pairs), dtype=np.float64)
-    parts = np.array_split(ordered, min(bins, len(ordered)))
+    parts = np.array_split(ordered, max(1, min(bins, len(ordered) // least)))
     points = [[float(part[:, 0].mean()), float(part[:, 1].mean()), len(part)] for part in parts]
     return {"points": points, "ece": sum(abs(x - y) * n for x, y, n in points) / len(ordered)}

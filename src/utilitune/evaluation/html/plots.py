@@ -62,10 +62,11 @@ def plot_svg(plot: Plot, number: int = 0) -> str:
     if plot["kind"] not in KINDS:
         raise ConfigError(f"unknown plot {plot['kind']!r}; known: {', '.join(KINDS)}")
     with rc_context(_STYLE):
-        figure = Figure(figsize=(4.6, 2.9), layout="constrained")
+        figure = Figure(figsize=(4.6, 2.9))
         FigureCanvasSVG(figure)
         figure.patch.set_alpha(0)
-        axes = figure.add_subplot()
+        # Fixed margins: a layout engine would draw everything twice.
+        axes = figure.add_axes((0.15, 0.17, 0.83, 0.79))
         axes.patch.set_alpha(0)
         KINDS[plot["kind"]](axes, plot)
         out = io.StringIO()
