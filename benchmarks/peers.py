@@ -1,4 +1,4 @@
-"""The ways that others do it, on transformers, as a careful user would write them: no gradients, same dtype and threads."""
+"""The ways that others do it, on transformers, written with care: no gradients, same dtype and threads."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def samples(generator: Any, prompts: Sequence[Prompt], wanted: Mapping[str, Any]
     Args:
         generator: A ``TransformersGenerator``, for its model, tokenizer and prompt texts.
         prompts: The prompts.
-        wanted: ``n``, ``temperature``, ``top_p``, ``max_new_tokens``, ``stop`` and ``seed``, as ``generate`` takes them.
+        wanted: ``n``, ``temperature``, ``top_p``, ``max_new_tokens``, ``stop``, ``seed``, as ``generate`` takes them.
         batch: Prompts at once, left-padded.
 
     Returns:

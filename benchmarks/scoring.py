@@ -210,8 +210,10 @@ def abstention(bench: Bench) -> dict[str, Row]:
     """3: UDCG's u against one prompt a forward pass with full logits."""
     items = bench.items[: bench.size.abstention]
     utility = make_utility("abstention")
-    firsts = [bench.generator._boundary.continuation(form)[0] for form in utility.parameters["forms"]]
     prompts = [next(iter(utility.requests(*item).values())).prompt for item in items]
+    # Where the model has no chat template, the space before the answer is the answer's.
+    moved = bench.generator._moved(prompts[0])
+    firsts = [bench.generator._boundary.continuation(form, moved)[0] for form in utility.parameters["forms"]]
 
     def published(some: Sequence[Prompt]) -> list[float]:
         return abstention_full_logits(bench.generator, some, firsts)
@@ -224,7 +226,7 @@ def abstention(bench: Bench) -> dict[str, Row]:
 
 
 def grogu(bench: Bench) -> dict[str, Row]:
-    """4: GroGU, three gammas at once, against ``generate(output_scores=True)`` pair by pair and a second forward pass."""
+    """4: GroGU, three gammas at once, against ``generate(output_scores=True)`` pair by pair and a second pass."""
     items = bench.items[: bench.size.grogu]
     utilities = [make_utility(name) for name in GROGU]
 
