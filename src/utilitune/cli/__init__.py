@@ -19,6 +19,7 @@ from utilitune.cli import (
     index,
     judge,
     label,
+    labels,
     models,
     pairs,
     report,
@@ -80,6 +81,7 @@ for verb in verbs:
     app.command(verb.NAME)(verb.command)
 app.add_typer(train.app, name="train")
 app.add_typer(models.app, name="models")
+app.add_typer(labels.app, name="labels")
 app.add_typer(judge.app, name="judge")
 app.add_typer(study.app, name="study")
 

@@ -260,8 +260,8 @@ def _claimed_as(chunk: Sequence[Item], wanted: Mapping[str, Utility]) -> bytes:
 def _subject(item: Item, utility: Utility, prompt: Prompt) -> Subject:
     """Say what a prompt of an item is about; a prompt without the passages is about the bare question."""
     query, passages = item
-    shown = set(prompt.trim)
-    ids = tuple(each.id for each in passages if each.text in shown)
+    shown = {"", *prompt.trim}
+    ids = tuple(each.id for each in passages if each.text in shown) if prompt.trim else ()
     named = utility.parameters
     return Subject(query.id, ids, str(named.get("prompt", "")), str(named.get("prompt_hash", "")))
 

@@ -120,6 +120,11 @@ class LabelStore:
             if source not in self._sources:
                 self._sources[source] = self._number(source)
 
+    def number_sources(self, sources: Mapping[int, Source]) -> dict[int, int]:
+        """Return the numbers here of another file's sources, by their numbers there."""
+        with self._trouble("written"):
+            return {number: self._number(source) for number, source in sources.items()}
+
     def _number(self, source: Source) -> int:
         generator = (source.generator, source.identity)
         self.db.execute("INSERT OR IGNORE INTO generators (key, identity) VALUES (?, ?)", generator)

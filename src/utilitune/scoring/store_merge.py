@@ -1,0 +1,84 @@
+"""Joining label stores."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+from utilitune.errors import ConfigError, DataError
+from utilitune.scoring.store import LabelStore
+from utilitune.scoring.store_check import fault_of
+from utilitune.scoring.store_file import transaction
+from utilitune.scoring.store_rows import StoredRow, sources_of, stored_rows
+
+BATCH = 2000
+
+
+def merge(into: Path | str, stores: Sequence[Path | str]) -> Counter[str]:
+    """Copy the rows of ``stores`` into one; of two responses to one request the first stays.
+
+    Killed and started again, it goes on: rows that are there already are counted as ``same``. Stores of format 1 are
+    upgraded where they lie.
+
+    Args:
+        into: A store, or nothing yet.
+        stores: The stores whose rows are copied, in the order in which they win.
+
+    Returns:
+        Rows by what became of them: ``copied``, ``same`` (there already), ``conflicts`` (there with another response,
+        which stays), ``damaged`` (cannot be read; left out), ``failures``; and ``unread`` stores that broke midway.
+
+    Raises:
+        ConfigError: If a store is to be merged into itself.
+        DataError: If a file is no label store.
+    """
+    target = Path(into)
+    for path in stores:
+        if Path(path).resolve() == target.resolve():
+            raise ConfigError(f"{path} is where the others go; leave it out of the list, its rows stay and win")
+        LabelStore(path, create=False).close()
+    counts: Counter[str] = Counter(copied=0, same=0, conflicts=0, damaged=0, failures=0)
+    with LabelStore(target) as goal:
+        for path in stores:
+            with LabelStore(path, create=False) as store:
+                sources = sources_of(store.db)
+                numbers = goal.number_sources(sources)
+                rows = _until_broken(store, counts)
+                while batch := list(islice(rows, BATCH)):
+                    _copy(goal, batch, numbers, counts)
+    return counts
+
+
+def _until_broken(store: LabelStore, counts: Counter[str]) -> Iterator[StoredRow]:
+    """Yield the rows; of a damaged file those before the damage."""
+    try:
+        yield from stored_rows(store.db)
+    except sqlite3.DatabaseError:
+        counts["unread"] += 1
+
+
+def _copy(goal: LabelStore, batch: Iterable[StoredRow], numbers: dict[int, int], counts: Counter[str]) -> None:
+    try:
+        with transaction(goal.db):
+            for row in batch:
+                counts[_copy_row(goal.db, row, numbers)] += 1
+    except sqlite3.Error as error:
+        raise DataError(f"{goal.path}: the label store cannot be written ({error}); what was copied is kept") from error
+
+
+def _copy_row(db: sqlite3.Connection, row: StoredRow, numbers: dict[int, int]) -> str:
+    source = numbers.get(row.source)
+    if source is None or (row.data is not None and fault_of(row.data)):
+        return "damaged"
+    facts = (row.key, source, row.made, row.query_id, row.passages)
+    if row.data is None:
+        db.execute("INSERT OR IGNORE INTO failures VALUES (?, ?, ?, ?, ?, ?)", (*facts, row.reason))
+        return "failures"
+    insert = "INSERT OR IGNORE INTO responses (key, source, made, query, passages, response) VALUES (?, ?, ?, ?, ?, ?)"
+    if db.execute(insert, (*facts, row.data)).rowcount:
+        return "copied"
+    (there,) = db.execute("SELECT response FROM responses WHERE key = ?", (row.key,)).fetchone()
+    return "same" if there == row.data else "conflicts"
