@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +13,9 @@ from utilitune.cli.options import DEFAULT_GENERATOR, Data, GeneratorSpec, OnBadL
 from utilitune.cli.out import check_file, check_store
 from utilitune.errors import ConfigError
 from utilitune.progress import warn
+
+if TYPE_CHECKING:
+    from utilitune.scoring import Utility
 
 NAME = "pairs"
 SAMPLING = {
@@ -22,6 +26,9 @@ SAMPLING = {
     "temperature": "--temperature",
     "k": "-k",
     "aggregate": "--aggregate",
+    "scale": "--scale",
+    "fused": "--fused",
+    "include": "--include",
     "limit": "--limit",
     "seed": "--seed",
     "store": "--store",
@@ -29,7 +36,10 @@ SAMPLING = {
 """Options of the work whose result ``--candidates`` holds."""
 
 
-def _named(folders: list[Path]) -> dict[str, Path]:
+DEFAULT_UTILITIES = ("information-gain", "entropy-drop")
+
+
+def named(folders: Sequence[Path]) -> dict[str, Path]:
     """Return index folders by their names, which tell them apart in the reward."""
     named: dict[str, Path] = {}
     for folder in folders:
@@ -38,6 +48,14 @@ def _named(folders: list[Path]) -> dict[str, Path]:
             raise ConfigError(f"--index: {named[name]} and {folder} are both named {name!r}; rename one folder")
         named[name] = folder
     return named
+
+
+def _utilities(names: Sequence[str]) -> list[str | Utility]:
+    """Make the utilities, so that an unknown one is named before any work."""
+    from utilitune.rewrite.gold_rank import GOLD_RANK
+    from utilitune.scoring import make_utility
+
+    return [name if name == GOLD_RANK else make_utility(name) for name in names]
 
 
 def _warn_of_unused(context: typer.Context) -> None:
@@ -59,19 +77,32 @@ def command(
     rewriter: Annotated[str, typer.Option(help="Model that samples the rewrites.")] = DEFAULT_GENERATOR,
     utility: Annotated[
         list[str] | None,
-        typer.Option("--utility", "-u", help="Of the reward; again for more. Default: information-gain, entropy-drop."),
+        typer.Option(
+            "--utility",
+            "-u",
+            help="Of the reward; again for an ensemble. Default: information-gain, entropy-drop. "
+            "Supervised yardsticks: gold-rank (needs qrels), answer-likelihood (needs answers).",
+        ),
     ] = None,
     n: Annotated[int, typer.Option("-n", min=1, help="Rewrites sampled a turn.")] = 4,
     temperature: Annotated[float, typer.Option(help="Sampling temperature.")] = 0.9,
     k: Annotated[int, typer.Option("-k", min=1, help="Passages a rewrite.")] = 3,
+    include: Annotated[
+        list[str] | None,
+        typer.Option(help="Next to samples and question; again for more: greedy, first-question, history, ..."),
+    ] = None,
     aggregate: Annotated[str, typer.Option(help="mean, max, top-1, discounted or set.")] = "max",
+    scale: Annotated[str, typer.Option(help="pooled, z-score, rank or raw.")] = "pooled",
+    fused: Annotated[bool, typer.Option("--fused", help="Label one ranking, fused over the indexes by rank.")] = False,
     margin: Annotated[float, typer.Option(min=0, help="Smallest difference of utility.")] = 0.0,
     keep: Annotated[float, typer.Option(help="Share of pairs to keep, largest margins first.")] = 0.5,
     per_query: Annotated[int, typer.Option(min=1, help="Pairs a turn at most.")] = 1,
+    pairing: Annotated[str, typer.Option(help="best-worst, all or best-few.")] = "best-worst",
     max_length: Annotated[int, typer.Option(min=16, help="Tokens of prompt and rewrite; longer pairs go.")] = 512,
     candidates: Annotated[
         Path | None, typer.Option(help="Rewarded candidates of an earlier call, to build other pairs from.")
     ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show some pairs, widest margin first.")] = False,
     split: Split = Part.all,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many turns.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of sampling.")] = 13,
@@ -90,15 +121,15 @@ def command(
     from utilitune.rewrite import Candidates, build_pairs, read_candidates, write_candidates
     from utilitune.rewrite.aggregate import check_names
     from utilitune.rewrite.pairs import check_pair_options
-    from utilitune.rewrite.sample import check_sampling
-    from utilitune.scoring import make_utility
+    from utilitune.rewrite.sample import EXTRA_SOURCES, check_sampling, check_sources
 
     store = check_store(out, store)
     beside = out.with_suffix(".candidates.jsonl")
-    check_pair_options(margin=margin, keep=keep, pairs_per_query=per_query, max_length=max_length)
+    check_pair_options(margin=margin, keep=keep, pairs_per_query=per_query, max_length=max_length, pairing=pairing)
     check_sampling(temperature)
-    check_names(aggregate, "pooled")
-    utilities = [make_utility(name) for name in utility or ["information-gain", "entropy-drop"]]
+    check_sources(include or ())
+    check_names(aggregate, scale)
+    utilities = _utilities(utility or DEFAULT_UTILITIES)
     if candidates is not None:
         _warn_of_unused(context)
         rewarded = read_candidates(candidates)
@@ -107,7 +138,7 @@ def command(
             rewarded = Candidates([row for row in rewarded if row.query_id in kept])
     elif index:
         check_file(beside)
-        folders = _named(index)
+        folders = named(index)
         from utilitune.generator import load_generator
         from utilitune.rewrite import reward_candidates, sample_candidates
 
@@ -116,7 +147,9 @@ def command(
         retrievers = {name: open_index(folder, dataset) for name, folder in folders.items()}
         judge = load_generator(generator)
         writer = judge if rewriter == generator else load_generator(rewriter)
-        sampled = sample_candidates(turns, writer, n=n, temperature=temperature, seed=seed, store=store)
+        sampled = sample_candidates(
+            turns, writer, n=n, temperature=temperature, seed=seed, include=include or EXTRA_SOURCES, store=store
+        )
         rewarded = reward_candidates(
             sampled,
             retrievers,
@@ -127,13 +160,24 @@ def command(
             k=k,
             store=store,
             aggregate=aggregate,
+            scale=scale,
+            fused=fused,
+            qrels=dataset.qrels,
         )
         write_candidates(beside, rewarded)
     else:
         raise ConfigError("pairs: found neither --index nor --candidates; give --index INDEX to retrieve with")
     built = build_pairs(
-        rewarded, margin=margin, keep=keep, pairs_per_query=per_query, tokenizer=rewriter, max_length=max_length
+        rewarded,
+        margin=margin,
+        keep=keep,
+        pairs_per_query=per_query,
+        pairing=pairing,
+        tokenizer=rewriter,
+        max_length=max_length,
     )
     write_pairs(out, built.pairs)
     typer.echo(built.explain())
+    if explain:
+        typer.echo(f"\n{built.samples()}\n")
     typer.echo(f"{len(built.pairs)} pairs written to {out}")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from utilitune.cli.data import BadLine, Part, open_data
-from utilitune.cli.options import DEFAULT_GENERATOR, Data, OnBadLine, Out, Quiet, Split
-from utilitune.cli.out import check_file
+from utilitune.cli.data import BadLine, Part, open_data, open_index
+from utilitune.cli.options import DEFAULT_GENERATOR, Data, GeneratorSpec, OnBadLine, Out, Quiet, Split, Store
+from utilitune.cli.out import check_file, check_store
+from utilitune.cli.pairs import DEFAULT_UTILITIES, named
+from utilitune.errors import ConfigError
 
 NAME = "rewrite"
 
@@ -21,20 +24,51 @@ def command(
     ),
     split: Split = Part.all,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many turns with history.")] = None,
+    base: Annotated[str | None, typer.Option(help="Where a trained rewriter's base is, if it has moved.")] = None,
+    best_of: Annotated[
+        int, typer.Option(min=0, help="Sample so many and take the most useful one; 0: the greedy rewrite.")
+    ] = 0,
+    index: Annotated[list[Path] | None, typer.Option("--index", "-i", help="--best-of: index to search with.")] = None,
+    generator: GeneratorSpec = DEFAULT_GENERATOR,
+    utility: Annotated[list[str] | None, typer.Option("--utility", "-u", help="--best-of: what counts.")] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="--best-of: passages a rewrite.")] = 3,
+    store: Store = None,
     on_bad_line: OnBadLine = BadLine.error,
     quiet: Quiet = False,
 ) -> None:
     """Turn conversational questions into search queries. A bad rewrite falls back to the question, counted.
 
+    With --best-of the generator (--generator) says which of several rewrites finds what it can use.
+
     Example: utilitune rewrite my-data --rewriter my-rewriter --out rewrites.jsonl
     """
     from utilitune.records import write_rows
-    from utilitune.rewrite import Rewriter
+    from utilitune.rewrite import BestOf, Rewriter
+    from utilitune.scoring import make_utility
 
     check_file(out)
-    turns = [query for query in open_data(data, on_bad_line, split).queries if query.history][:limit]
-    loaded = Rewriter.load(rewriter)
-    rewrites = loaded.rewrite_batch(turns)
+    if best_of and not index:
+        raise ConfigError("--best-of: the choice is by what each rewrite finds; give --index INDEX")
+    utilities = [make_utility(name) for name in utility or DEFAULT_UTILITIES] if best_of else []
+    dataset = open_data(data, on_bad_line, split)
+    turns = [query for query in dataset.queries if query.history][:limit]
+    from utilitune.generator import load_generator
+
+    loaded = Rewriter.load(rewriter, base=base)
+    chooser: Rewriter | BestOf = loaded
+    if best_of:
+        same = loaded.generator.identity.model == generator and not loaded.generator.identity.adapter
+        chooser = BestOf(
+            loaded,
+            {name: open_index(folder, dataset) for name, folder in named(index or []).items()},
+            dataset.corpus,
+            utilities,
+            loaded.generator if same else load_generator(generator),
+            n=best_of,
+            k=k,
+            store=check_store(out, store),
+        )
+    rewrites = chooser.rewrite_batch(turns)
     write_rows(
         out,
         [
@@ -42,7 +76,7 @@ def command(
             for turn, rewrite in zip(turns, rewrites, strict=True)
         ],
     )
-    counts = loaded.counts
+    counts = chooser.counts
     typer.echo(
         f"{len(turns)} turns rewritten, {counts['fallback']} fell back to the question, {counts['cut']} cut at "
         f"{loaded.max_new_tokens} tokens, written to {out}"

@@ -2,66 +2,251 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from utilitune.cli.data import BadLine, open_data
-from utilitune.cli.options import DEFAULT_GENERATOR, Data, OnBadLine, Out, Quiet
+from utilitune.cli.data import BadLine, open_data, open_index
+from utilitune.cli.options import DEFAULT_GENERATOR, Data, GeneratorSpec, OnBadLine, Out, Quiet, Store
 from utilitune.cli.out import check_folder
+from utilitune.cli.pairs import DEFAULT_UTILITIES, named
 from utilitune.errors import ConfigError
+from utilitune.progress import warn
 
-app = typer.Typer(help="Train a rewriter on pairs, or a reranker on labels.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from utilitune.rewrite import TrainingReport
+
+Config = TypeVar("Config", bound=BaseModel)
+app = typer.Typer(help="Train a rewriter on pairs, or a reranker on labels; export a rewriter.", no_args_is_help=True)
+
+
+GRPO_ONLY = {
+    "data": "--data",
+    "index": "--index",
+    "generator": "--generator",
+    "utility": "--utility",
+    "k": "-k",
+    "aggregate": "--aggregate",
+    "fused": "--fused",
+    "generations": "--generations",
+    "store": "--store",
+}
+"""Options of the live reward."""
 
 
 @app.command("rewriter")
 def rewriter(
-    pairs: Annotated[Path, typer.Option(help="Pairs of `utilitune pairs`.")],
+    context: typer.Context,
     out: Out,
+    pairs: Annotated[Path | None, typer.Argument(help="Pairs of `utilitune pairs`.", show_default=False)] = None,
+    pairs_option: Annotated[Path | None, typer.Option("--pairs", hidden=True)] = None,
+    method: Annotated[
+        str, typer.Option(help="sft: imitate the best rewrites; dpo: prefer; grpo: live reward, needs --data, --index.")
+    ] = "dpo",
+    start: Annotated[Path | None, typer.Option(help="Trained adapter to go on from, such as that of sft.")] = None,
+    reference: Annotated[str, typer.Option(help="dpo: compare with the start or with the base.")] = "start",
     base: Annotated[str, typer.Option(help="Model to tune.")] = DEFAULT_GENERATOR,
-    beta: Annotated[float, typer.Option(help="DPO's beta.")] = 0.1,
-    lr: Annotated[float, typer.Option(help="Learning rate.")] = 1e-4,
-    epochs: Annotated[float, typer.Option(help="Passes over the pairs.")] = 2,
-    batch_size: Annotated[int, typer.Option(min=1, help="Pairs a step.")] = 4,
+    revision: Annotated[str, typer.Option(help="Commit that a Hub id is pinned to.")] = "",
+    beta: Annotated[
+        float | None, typer.Option(help="Pull towards the reference. dpo 0.1, grpo 0.", show_default=False)
+    ] = None,
+    lr: Annotated[
+        float | None, typer.Option(help="Learning rate. sft, dpo 1e-4, grpo 2e-5.", show_default=False)
+    ] = None,
+    epochs: Annotated[
+        float | None, typer.Option(help="Passes over the rows. sft, dpo 2, grpo 1.", show_default=False)
+    ] = None,
+    batch_size: Annotated[int, typer.Option(min=1, help="Pairs, rewrites or questions a step.")] = 4,
     lora_r: Annotated[int, typer.Option(min=1, help="LoRA rank.")] = 16,
     max_length: Annotated[int, typer.Option(min=16, help="Tokens of prompt and rewrite together.")] = 512,
+    max_new_tokens: Annotated[int, typer.Option(min=1, help="Tokens of a rewrite, as when it was sampled.")] = 40,
+    save_every: Annotated[int, typer.Option(min=0, help="Steps between checkpoints.")] = 50,
+    report_to: Annotated[
+        list[str] | None, typer.Option(help="Tracker, again for more; TensorBoard where it is installed.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed.")] = 13,
+    data: Annotated[Path | None, typer.Option(help="grpo: the BEIR folder of the pairs.")] = None,
+    index: Annotated[list[Path] | None, typer.Option("--index", "-i", help="grpo: index folder.")] = None,
+    generator: GeneratorSpec = DEFAULT_GENERATOR,
+    utility: Annotated[list[str] | None, typer.Option("--utility", "-u", help="grpo: of the reward.")] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="grpo: passages a rewrite.")] = 3,
+    aggregate: Annotated[str, typer.Option(help="grpo: mean, max, top-1, discounted or set.")] = "max",
+    fused: Annotated[bool, typer.Option("--fused", help="grpo: one ranking fused over the indexes.")] = False,
+    generations: Annotated[int, typer.Option(min=2, help="grpo: rewrites sampled a question.")] = 6,
+    store: Store = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest complete checkpoint.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train a query rewriter by preference: DPO on a LoRA adapter.
+    """Train a query rewriter on a LoRA adapter: by imitation, by preference, or by a live utility.
 
-    Example: utilitune train rewriter --pairs pairs.jsonl --out my-rewriter
+    Example: utilitune train rewriter pairs.jsonl --method dpo --out my-rewriter
     """
-    from utilitune.records import read_pairs
-    from utilitune.rewrite import DpoConfig, train_dpo
-
     check_folder(out)
-    try:
-        config = DpoConfig(
-            beta=beta,
-            lr=lr,
-            epochs=epochs,
-            batch_size=batch_size,
-            lora_r=lora_r,
-            max_length=max_length,
-            seed=seed,
-        )
-    except ValidationError as error:
-        raise ConfigError(_options_at_fault(error)) from None
-    report = train_dpo(list(read_pairs(pairs)), base, out, config, resume=resume)
+    found = pairs or pairs_option
+    if found is None:
+        raise ConfigError("train rewriter: no pairs given; give the file of `utilitune pairs`")
+    if method not in METHODS:
+        raise ConfigError(f"--method: found {method!r}, expected one of: {', '.join(METHODS)}")
+    _warn_of_unused(context, method)
+    settings: dict[str, Any] = {
+        "lr": lr,
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "lora_r": lora_r,
+        "max_length": max_length,
+        "max_new_tokens": max_new_tokens,
+        "save_every": save_every,
+        "report_to": tuple(report_to) if report_to else None,
+        "seed": seed,
+        "beta": None if method == "sft" else beta,
+        "reference": reference if method == "dpo" else None,
+        "generations": generations if method == "grpo" else None,
+    }
+    live = Live(data, tuple(index or ()), generator, tuple(utility or DEFAULT_UTILITIES), k, aggregate, fused, store)
+    job = Job(found, {"model": base, "revision": revision}, out, start, settings, live, resume)
+    report = METHODS[method](job)
     typer.echo(report.reading)
     typer.echo(f"adapter written to {out}")
 
 
+@dataclass(frozen=True)
+class Live:
+    """Options of the live reward, as given."""
+
+    data: Path | None
+    indexes: tuple[Path, ...]
+    generator: str
+    utilities: tuple[str, ...]
+    k: int
+    aggregate: str
+    fused: bool
+    store: Path | None
+
+
+@dataclass(frozen=True)
+class Job:
+    """A training as asked for."""
+
+    pairs: Path
+    base: dict[str, str]
+    out: Path
+    start: Path | None
+    settings: dict[str, Any]
+    live: Live
+    resume: bool
+
+
+def _sft(job: Job) -> TrainingReport:
+    from utilitune.records import read_pairs
+    from utilitune.rewrite import SftConfig, train_sft
+
+    config = _config(SftConfig, job.settings)
+    return train_sft(list(read_pairs(job.pairs)), job.base, job.out, config, start=job.start, resume=job.resume)
+
+
+def _dpo(job: Job) -> TrainingReport:
+    from utilitune.records import read_pairs
+    from utilitune.rewrite import DpoConfig, train_dpo
+
+    config = _config(DpoConfig, job.settings)
+    return train_dpo(list(read_pairs(job.pairs)), job.base, job.out, config, start=job.start, resume=job.resume)
+
+
+def _grpo(job: Job) -> TrainingReport:
+    from utilitune.records import read_pairs
+    from utilitune.rewrite import GrpoConfig, LiveReward, train_grpo
+    from utilitune.rewrite.aggregate import check_names
+    from utilitune.scoring import make_utility
+
+    config, live = _config(GrpoConfig, job.settings), job.live
+    if live.data is None or not live.indexes:
+        raise ConfigError("--method grpo: the live reward retrieves and labels; give --data FOLDER and --index INDEX")
+    check_names(live.aggregate, "raw")
+    utilities = [make_utility(name) for name in live.utilities]
+    dataset = open_data(live.data)
+    wanted = dict.fromkeys(pair.query_id for pair in read_pairs(job.pairs))
+    queries = [query for query in dataset.queries if query.id in wanted]
+    if not queries:
+        raise ConfigError(f"--data: none of the {len(wanted)} questions of {job.pairs} is in {live.data}")
+    if len(queries) < len(wanted):
+        warn(f"{len(wanted) - len(queries)} of {len(wanted)} questions of {job.pairs} are not in {live.data}")
+    from utilitune.generator import load_generator
+
+    reward = LiveReward(
+        queries,
+        {name: open_index(folder, dataset) for name, folder in named(live.indexes).items()},
+        dataset.corpus,
+        utilities,
+        load_generator(live.generator),
+        k=live.k,
+        aggregate=live.aggregate,
+        fused=live.fused,
+        store=live.store or job.out / "store.sqlite",
+    )
+    return train_grpo(queries, job.base, job.out, reward, config, start=job.start, resume=job.resume)
+
+
+METHODS: dict[str, Callable[[Job], TrainingReport]] = {"sft": _sft, "dpo": _dpo, "grpo": _grpo}
+
+
+def _warn_of_unused(context: typer.Context, method: str) -> None:
+    if method != "grpo":
+        sources = {name: context.get_parameter_source(key) for key, name in GRPO_ONLY.items()}
+        unused = [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
+        if unused:
+            warn(f"train rewriter: --method {method} reads pairs alone, so these change nothing: {', '.join(unused)}")
+
+
+def _config(kind: type[Config], settings: dict[str, Any]) -> Config:
+    try:
+        return kind(**{name: value for name, value in settings.items() if value is not None})
+    except ValidationError as error:
+        raise ConfigError(_options_at_fault(error)) from None
+
+
 def _options_at_fault(error: ValidationError) -> str:
     problems = [
-        f"  --{str(problem['loc'][0]).replace('_', '-')}: {problem['msg']} (found {problem['input']!r})"
+        f"  {''.join(f'--{key}' for key in problem['loc']).replace('_', '-') or '--'}: {problem['msg']} "
+        f"(found {problem['input']!r})"
         for problem in error.errors()
     ]
     return "\n".join([f"train rewriter: {len(problems)} problem(s)", *problems])
+
+
+@app.command("export")
+def export(
+    folder: Annotated[Path, typer.Argument(help="Folder of a trained rewriter.", show_default=False)],
+    out: Out,
+    merge: Annotated[bool, typer.Option("--merge", help="Write the whole model, float32, instead of the adapter.")] = (
+        False
+    ),
+    base: Annotated[str | None, typer.Option(help="Where the base is, when it has moved.")] = None,
+    recipe: Annotated[str, typer.Option(help="Recipe that made it, for the card.")] = "",
+    metric: Annotated[
+        list[str] | None, typer.Option(help="NAME=VALUE for the card, such as 'qrecc MRR@10=0.54'; again for more.")
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Export a rewriter in the form of the Hugging Face Hub, with a model card; it loads without a network.
+
+    Example: utilitune train export my-rewriter --out my-rewriter-hub
+    """
+    from utilitune.rewrite import export_rewriter
+
+    check_folder(out)
+    metrics = {}
+    for text in metric or []:
+        name, _, value = text.rpartition("=")
+        try:
+            metrics[name] = float(value)
+        except ValueError:
+            raise ConfigError(f"--metric: found {text!r}, expected NAME=VALUE with a number") from None
+    export_rewriter(folder, out, merge=merge, base=base, recipe=recipe, metrics=metrics)
+    typer.echo(f"{'model' if merge else 'adapter'} and card written to {out}")
 
 
 @app.command("reranker")

@@ -13,6 +13,8 @@ class GrpoConfig(TrainingConfig, frozen=True):
     """Group relative policy optimisation (arXiv 2402.03300); a row is a question, sampled ``generations`` times.
 
     Attributes:
+        lr: Peak learning rate; the gradient is noisier than that of pairs.
+        epochs: Passes over the questions; each is sampled anew.
         beta: Weight of the divergence from where the policy starts; 0 needs no reference.
         generations: Rewrites a question, >= 2; their mean is the baseline.
         temperature: Sampling temperature.

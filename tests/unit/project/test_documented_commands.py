@@ -90,6 +90,7 @@ def test_every_verb_has_help_with_an_example():
         "pairs",
         "train rewriter",
         "train reranker",
+        "train export",
         "rewrite",
         "rerank",
         "answer",

@@ -1,0 +1,129 @@
+"""The rewriter's verbs one after the other, on a tiny world and a random model."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from utilitune.cli import app
+from utilitune.errors import ConfigError
+from utilitune.records import read_pairs
+from utilitune.rewrite import read_candidates
+
+NAMES = ["mira", "tolve", "orlen", "river", "mill", "bridge", "glass", "town"]
+
+
+def rows(*many):
+    return "".join(json.dumps(row) + "\n" for row in many)
+
+
+def run(*words):
+    done = CliRunner().invoke(app, [*map(str, words)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("world")
+    data = folder / "data"
+    data.mkdir()
+    corpus = [{"_id": f"p{n}", "text": f"{name} did live in {NAMES[n - 1]} town"} for n, name in enumerate(NAMES)]
+    queries = [
+        {
+            "_id": f"c{n}_2",
+            "text": f"where did {'it' if n % 2 else 'she'} live",
+            "history": [{"role": "user", "content": f"who is {name}"}, {"role": "assistant", "content": "a town"}],
+        }
+        for n, name in enumerate(NAMES)
+    ]
+    (data / "corpus.jsonl").write_text(rows(*corpus))
+    (data / "queries.jsonl").write_text(rows(*queries))
+    lines = "".join(f"c{n}_2\tp{n}\t1\n" for n in range(len(NAMES)))
+    (data / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n" + lines)
+    run("index", data, "--out", folder / "bm25", "-q")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pairs(world, tiny_base):
+    out = world / "pairs.jsonl"
+    models = ("--generator", tiny_base, "--rewriter", tiny_base)
+    named = ("--include", "first-question", "--include", "history", "--include", "keywords")
+    kinds = ("-n", 1, "-u", "entropy-drop", *named)
+    said = run("pairs", world / "data", "-i", world / "bm25", *models, *kinds, "--keep", 1.0, "--out", out, "--explain")
+    return out, said
+
+
+def test_pairs_explain_shows_the_table_and_pairs(pairs):
+    out, said = pairs
+    made = list(read_pairs(out))
+    assert f"pairs kept{len(made):>15}" in said and "  margin " in said
+    assert f"{made[0].chosen[0]['content']}  [" in said
+    candidates = read_candidates(out.with_suffix(".candidates.jsonl"))
+    assert {"original", "first-question", "keywords"} <= {row.source for row in candidates}
+
+
+def test_pairs_by_gold_rank_prefer_what_finds_the_gold(world, tiny_base, tmp_path):
+    out = tmp_path / "gold.jsonl"
+    models = ("--generator", tiny_base, "--rewriter", tiny_base)
+    kinds = ("-n", 1, "-u", "gold-rank", "--include", "first-question", "--pairing", "all", "--per-query", 3)
+    run("pairs", world / "data", "-i", world / "bm25", *models, *kinds, "--keep", 1.0, "--out", out, "-q")
+    made = list(read_pairs(out))
+    assert made
+    for pair in made:
+        gold = f"p{pair.query_id[1]}"
+        ranks = [(*ids, gold).index(gold) for ids in (pair.chosen_passages, pair.rejected_passages)]
+        assert ranks[0] < ranks[1] or ranks == [3, 3]  # both below the three that are kept
+
+
+def test_one_shape_trains_by_all_methods_and_the_result_rewrites(world, pairs, tiny_base, tmp_path):
+    file, _ = pairs
+    common = ("--base", tiny_base, "--batch-size", 2, "--lora-r", 4, "--max-new-tokens", 6, "--save-every", 0, "-q")
+    said = run("train", "rewriter", file, "--method", "sft", "--out", tmp_path / "sft", *common)
+    assert "adapter written" in said
+    start = ("--start", tmp_path / "sft")
+    run("train", "rewriter", file, "--method", "dpo", *start, "--epochs", 1, "--out", tmp_path / "dpo", *common)
+    live = ("--data", world / "data", "-i", world / "bm25", "-g", tiny_base, "-u", "entropy-drop", "-k", 1)
+    last = ("--start", tmp_path / "dpo", "--generations", 2, "--out", tmp_path / "grpo")
+    run("train", "rewriter", file, "--method", "grpo", *last, *live, *common)
+    methods = [json.loads((tmp_path / m / "rewriter.json").read_text())["method"] for m in ("sft", "dpo", "grpo")]
+    assert methods == ["sft", "dpo", "grpo"]
+    assert (tmp_path / "grpo" / "store.sqlite").is_file()
+
+    reader = ("-i", world / "bm25", "-g", tiny_base, "-u", "entropy-drop", "-k", 1)
+    out = tmp_path / "rewrites.jsonl"
+    run("rewrite", world / "data", "--rewriter", tmp_path / "grpo", "--best-of", 2, *reader, "--out", out, "-q")
+    written = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["query_id"] for row in written] == [f"c{n}_2" for n in range(len(NAMES))]
+    assert all(row["text"] for row in written)
+
+    hub = tmp_path / "hub"
+    run("train", "export", tmp_path / "grpo", "--out", hub, "--merge", "--metric", "MRR@10=0.5", "-q")
+    assert "| MRR@10 | 0.5000 |" in (hub / "README.md").read_text()
+    run("rewrite", world / "data", "--rewriter", hub, "--out", tmp_path / "again.jsonl", "-q")
+
+
+def failure(*words):
+    done = CliRunner().invoke(app, [*map(str, words)])
+    assert isinstance(done.exception, ConfigError), (done.output, done.exception)
+    return str(done.exception)
+
+
+def test_what_is_missing_or_unknown_is_said_before_any_work(tmp_path):
+    out = ("--out", tmp_path / "out")
+    assert "no pairs given" in failure("train", "rewriter", *out)
+    assert "expected one of: sft, dpo, grpo" in failure("train", "rewriter", "p.jsonl", "--method", "ppo", *out)
+    assert "--data FOLDER" in failure("train", "rewriter", "p.jsonl", "--method", "grpo", *out)
+    said = failure("train", "rewriter", "p.jsonl", "--reference", "other", "--beta", -1, *out)
+    assert "2 problem(s)" in said and "--reference" in said and "--beta" in said
+    assert "give --index" in failure("rewrite", "data", "--best-of", 2, "--out", tmp_path / "x.jsonl")
+    assert "expected NAME=VALUE" in failure("train", "export", "x", "--metric", "MRR", *out)
+
+
+def test_options_of_the_live_reward_change_nothing_elsewhere(tmp_path):
+    (tmp_path / "p.jsonl").write_text("")
+    words = ["train", "rewriter", tmp_path / "p.jsonl", "--method", "sft", "-k", 3, "--out", tmp_path / "o"]
+    done = CliRunner().invoke(app, [*map(str, words)])
+    assert "reads pairs alone, so these change nothing: -k" in done.output
+    assert "nothing to train on" in str(done.exception)
