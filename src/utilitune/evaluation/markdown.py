@@ -11,6 +11,8 @@ from utilitune.evaluation.table import Table
 
 SPOKEN = frozenset({"scored", "answered", "missing", "empty", "unjudged", "retrieved passages"})
 """Counts that ``coverage`` says in words."""
+SHORT = 160
+"""Characters of a text in an example."""
 WINS = ("system", "measure", "wins", "ties", "losses")
 
 
@@ -30,6 +32,7 @@ def report_markdown(body: Mapping[str, Any]) -> str:
     parts.append(_section("Wins, ties, losses", WINS, wins(body)))
     parts.append(_section("What was scored", ("system", "queries", "beside that"), scored(body)))
     parts.append(_counts(body["counts"]))
+    parts += [_example(group) for group in body.get("examples", [])]
     plain = {key: value for key, value in body["manifest"].items() if isinstance(value, str | int | float | bool)}
     if plain:
         lines = [f"| {escape_cell(str(key))} | {escape_cell(str(value))} |" for key, value in plain.items()]
@@ -113,3 +116,25 @@ def _counts(counts: Mapping[str, Mapping[str, int]]) -> str:
     if not lines:
         return head + "No stage reported any.\n"
     return head + "| stage | kind | count |\n|---|---|---|\n" + "\n".join(lines) + "\n"
+
+
+def _example(group: Mapping[str, Any]) -> str:
+    """Return the largest changes of one comparison: question, then each side's value, search text, answer, passages."""
+    lines = [f"## What changed most: {escape_cell(group['title'])}", ""]
+    lines += [f"{group['better']} queries better, {group['worse']} worse, {group['equal']} equal.", ""]
+    for item in group["items"]:
+        lines.append(f"* **{escape_cell(item['query_id'])}** {_short(item['question'] or '')}")
+        for side in item["sides"]:
+            said = [f"{escape_cell(side['name'])}: {side['value']:.3f}"]
+            said += [f"{what} “{_short(side[what])}”" for what in ("rewrite", "answer") if side[what] is not None]
+            lines.append("  * " + "; ".join(said))
+            for passage in side["passages"]:
+                mark = " (relevant)" if passage["relevant"] else ""
+                text = f"{passage['title']} {passage['text'] or ''}"
+                lines.append(f"    1. {escape_cell(passage['id'])}{mark} {_short(text)}".rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def _short(text: str) -> str:
+    flat = escape_cell(text[: 4 * SHORT])
+    return flat if len(flat) <= SHORT else flat[:SHORT] + "…"

@@ -119,7 +119,7 @@ def judged_utilities(utilities: Mapping[str, Mapping[str, float]], qrels: Qrels)
         A pandas data frame of ``query_id, doc_id, relevance, utility``. A passage without a judgement has relevance 0,
         one without a utility NaN.
     """
-    from pandas import DataFrame
+    from pandas import DataFrame  # type: ignore[import-untyped, unused-ignore]
 
     rows = []
     for query_id, grades in qrels.items():

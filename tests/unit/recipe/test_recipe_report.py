@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from utilitune.evaluation.html import run_report
 from utilitune.recipe import run_recipe
 from utilitune.recipe.stage import run_stage
 from utilitune.recipe.stages import STAGES
@@ -89,6 +90,21 @@ def test_a_row_of_human_rewrites_needs_one_for_every_turn_and_says_so(tiny, reci
     assert "No row for human rewrites: 1 of 2 turns have one." in found["tables"][0]["notes"]
     turns = Workspace(recipe()).queries("test_turns")
     assert "human rewrite" in query_forms(Workspace(recipe()), [turn for turn in turns if turn.rewrite])
+
+
+def test_the_runs_of_both_rewriters_are_kept_and_the_page_shows_them(recipe):
+    report(recipe())
+    out = recipe().out
+    tuned = read_run(out / "evaluate" / "runs" / "bm25.tuned.trec")
+    assert set(tuned) == {"c4_2", "c5_2"} and all(tuned.values())
+    body = run_report(out)
+    (rewriter, reranker) = body["examples"]
+    assert rewriter["title"] == "bm25 · untuned rewriter ▶ tuned rewriter, by MRR@10"
+    assert rewriter["equal"] == 2
+    assert reranker["worse"] == 2
+    first = reranker["items"][0]["sides"][0]
+    assert first["answer"].startswith("river") and first["passages"][0]["utility"] == 0.5
+    assert [plot["kind"] for plot in body["plots"]].count("gains") == 2
 
 
 def test_an_untrained_reranker_is_called_that(recipe):

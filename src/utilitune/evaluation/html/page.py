@@ -60,8 +60,8 @@ def _template() -> Template:
     environment.filters |= {
         "number": lambda value: f"{value:.3f}",
         "signed": signed,
-        "interval": lambda pair: interval(*pair),
-        "signed_interval": lambda pair: interval(*pair, sign=True),
+        "interval": lambda pair: interval(pair[0], pair[1]),
+        "signed_interval": lambda pair: interval(pair[0], pair[1], sign=True),
         "p": p_text,
         "direction": _direction,
         "weight": lambda value: f"{max(-1.0, min(1.0, float(value))):.2f}",

@@ -17,7 +17,7 @@ INK, GRID = "#010203", "#010204"
 SERIES = ("#010205", "#010206", "#010207", "#010208")
 # Colours that nobody would draw with stand for the page's own.
 _COLOURS = {INK: "var(--ink)", GRID: "var(--line)"} | {colour: f"var(--s{i})" for i, colour in enumerate(SERIES)}
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "utilitune",
     "text.parse_math": False,
@@ -102,12 +102,14 @@ def _histogram(axes: Axes, plot: Plot) -> None:
 
 
 def _lines(axes: Axes, plot: Plot) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     for colour, series in zip(SERIES, plot["series"], strict=False):
         x, y = zip(*series["points"], strict=True)
         axes.plot(x, y, color=colour, label=_label(series["name"], 24), marker="o" if len(x) < 30 else "", markersize=3)
     axes.set_xlabel(_label(plot["x"]))
     axes.set_ylabel(_label(plot["y"]))
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if len(plot["series"]) > 1:
         axes.legend()
 

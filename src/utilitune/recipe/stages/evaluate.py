@@ -22,6 +22,7 @@ from utilitune.records import (
     read_json,
     read_labels,
     read_rows,
+    write_run,
     write_text,
 )
 
@@ -72,6 +73,8 @@ def _rewriter_table(workspace: Workspace) -> Table | str:
             system: retriever.search([replace(turn, text=texts[turn.id]) for turn in judged.queries], k=DEPTH)
             for system, texts in query_forms(workspace, judged.queries).items()
         }
+        for moment in ("untuned", "tuned"):
+            write_run(workspace.folder("evaluate") / "runs" / f"{name}.{moment}.trec", runs[f"{moment} rewriter"])
         rows += evaluate(judged, runs, columns).rows(block=name)
     human = sum(bool(turn.rewrite) for turn in judged.queries)
     return Table(
