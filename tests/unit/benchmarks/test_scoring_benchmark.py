@@ -9,26 +9,6 @@ from utilitune.progress import set_quiet
 
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
 WORDS = ("river", "town", "mayor", "bridge", "opera", "stone", "flows", "past", "Velm", "Karsk", "Ull", "Ada", "Fenn")
-    "river",
-    "town",
-    "mayor",
-    "bridge",
-    "opera",
-    "stone",
-    "flows",
-    "past",
-    "Velm",
-    "Karsk",
-    "Ull",
-    "Ada",
-    "Fenn",
-    "Lio",
-    "Merrin",
-    "wrote",
-    "built",
-    "old",
-    "new",
-]
 
 
 @pytest.fixture(scope="module")

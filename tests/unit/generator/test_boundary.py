@@ -21,6 +21,7 @@ def merging():
 
 
 def test_merge_across_the_seam_keeps_the_answer_its_tokens(merging):
+    """B18: a merge across the seam."""
     boundary = Boundary(merging, 400)
     assert merging.convert_ids_to_tokens(boundary.encode("Answer")) == ["Answer"]
     prompt, moved = boundary.plain_prompt("Ans")
@@ -49,6 +50,7 @@ def test_chat_prompts_do_not_meet_the_seam(tiny, tokenizers_of, templates):
 
 
 def test_every_continuation_has_a_token(tiny, tokenizers_of):
+    """B18: no text is scored by no token."""
     generator = TransformersGenerator(tiny("llama"), tokenizers_of())
     for text in ("I don't know", "I don’t know", " I don't know", " ", "\n"):
         scored = generator.score(["Answer: "], [text])[0]

@@ -16,7 +16,7 @@ def test_hand_worked():
 
 
 def test_flat_is_not_confident():
-    """Fifty thousand equal tokens: a top-20 sum would say 0.004."""
+    """B16, exactly: fifty thousand equal tokens; a top-20 sum would say 0.004."""
     logprobs, entropies = logit_stats(torch.zeros(1, 50_000), torch.tensor([7]))
     assert entropies.item() == pytest.approx(math.log(50_000), abs=1e-5)
     assert logprobs.item() == pytest.approx(-math.log(50_000), abs=1e-5)
@@ -35,6 +35,7 @@ def test_equals_float64(scale, offset):
 
 
 def test_masked_vocabulary_is_no_nan():
+    """B16: impossible tokens weigh nothing, 0 times infinity is no NaN."""
     logits = torch.tensor([[0.0, -math.inf, 0.0]])
     logprobs, entropies = logit_stats(logits, torch.tensor([1]))
     assert entropies.item() == pytest.approx(math.log(2), abs=1e-6)

@@ -17,12 +17,14 @@ def test_system_role_native(tokenizers_of, templates):
 
 @pytest.mark.parametrize("template", ["no-system", "drops-system"])
 def test_system_merged_into_first_user_turn(tokenizers_of, templates, template):
+    """B14: no system role."""
     renderer = Renderer(tokenizers_of(templates[template]))
     assert renderer.system_role == "merged"
     assert renderer.render(PROMPT)[0] == "<s>user\nBe brief.\n\nWho?</s>\n<s>assistant\n"
 
 
 def test_strict_alternation_is_met(tokenizers_of, templates):
+    """B14: roles must alternate."""
     renderer = Renderer(tokenizers_of(templates["no-system"]))
     messages = (("system", "S"), ("user", "a"), ("user", "b"), ("assistant", "c"), ("user", "d"))
     text, _ = renderer.render(Prompt(messages=messages))
@@ -34,6 +36,7 @@ def test_strict_alternation_is_met(tokenizers_of, templates):
 
 
 def test_no_template_uses_plain_with_one_notice(tokenizers_of, capsys):
+    """B13: a tokenizer without a chat template."""
     renderer = Renderer(tokenizers_of(), model="tiny")
     assert renderer.render(PROMPT) == ("Question: Who?\nAnswer:", False)
     assert renderer.render(Prompt(messages=PROMPT.messages)) == ("Be brief.\n\nWho?", False)

@@ -53,6 +53,21 @@ def test_scores_equal_float64_reference_in_mixed_batches(kind, build, reference)
         assert result.entropies == pytest.approx(entropies, abs=1e-5)
 
 
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_padding_moves_no_position(kind, side, build, reference):
+    """B10: a short prompt beside a long one, whatever side the tokenizer pads on; learned positions show it first."""
+    generator = build(kind)
+    generator.tokenizer.padding_side = side
+    prompts = ["the mayor of Velm", " ".join(texts(1, seed=3, longest=60) * 4), "who", "the mayor of Velm is"]
+    together = generator.generate(prompts, max_new_tokens=3)
+    for prompt, [answer] in zip(prompts, together, strict=True):
+        [[alone]] = generator.generate([prompt], max_new_tokens=3)
+        assert answer.token_ids == alone.token_ids
+        assert answer.entropies == pytest.approx(alone.entropies, abs=1e-5)
+        ids = generator.tokenizer(prompt)["input_ids"]
+        assert answer.entropies == pytest.approx(reference(generator.model, ids, answer.token_ids)[1], abs=1e-4)
+
+
 def test_greedy_equals_transformers_generate(kind, build):
     generator = build(kind)
     prompts = texts(6, seed=1)
@@ -78,6 +93,7 @@ def test_greedy_numbers_equal_reference(kind, build, reference):
 
 
 def test_same_numbers_for_every_batch_size_and_order(kind, build):
+    """B11: a score does not depend on batch mates."""
     tasks = [
         Task(Prompt(plain=text), 6, (".",), (" Ada Fenn", texts(1, number, 9)[0]))
         for number, text in enumerate(texts(12, seed=4))
@@ -231,6 +247,7 @@ def test_capped_logits_are_noticed(kind, plain, build):
 
 
 def test_bfloat16_differs_little_and_identity_says_so(tiny, tokenizers_of):
+    """B11 in low precision."""
     generator = TransformersGenerator(tiny("llama").bfloat16(), tokenizers_of())
     full = TransformersGenerator(tiny("llama"), tokenizers_of())
     prompts = texts(6, seed=12)

@@ -28,6 +28,7 @@ def prompt_of(text):
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
 def test_passages_around_the_limit_in_one_batch(generator, kind):
+    """B19: passages around the context window."""
     made = generator(kind)
     passages = [words(count) for count in (10, POSITIONS - 1, POSITIONS, POSITIONS + 1, 20_000)]
     results = made.run([Task(prompt_of(text), 4, (), (" Ada",)) for text in passages])
@@ -76,6 +77,7 @@ def test_chat_prompts_are_cut_inside_the_template(generator, templates):
 
 
 def test_what_cannot_be_cut_is_refused_before_anything_runs(generator):
+    """B19: template and question are never cut."""
     made = generator()
     long = Prompt(plain=words(100))
     with pytest.raises(PromptTooLong, match="nothing in this prompt may be cut"):
