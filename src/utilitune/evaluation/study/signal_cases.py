@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from utilitune.errors import ConfigError, DataError
 from utilitune.evaluation.classical import is_fractional
-from utilitune.progress import warn
+from utilitune.progress import progress, warn
 from utilitune.records.dataset import Dataset
 from utilitune.records.passage import Passage
 from utilitune.records.query import Query
@@ -123,20 +123,22 @@ def choose_cases(
     shuffled = sorted(dataset.corpus, key=lambda passage: _draw(seed, passage.full_text))
     counts.update(dict.fromkeys((OF_GOLD_TEXT, WITH_ANSWER, *SHORT, NOTHING), 0))
     cases: list[SignalCase] = []
-    for query, golds in judged:
-        barred = _Barred(query, golds, dataset.qrels[query.id], allow_answers, counts)
-        ranked = (corpus[passage_id] for passage_id, _ in run[query.id])
-        hard = tuple(islice(filter(barred.allows, ranked), distractors))
-        barred.ids.update(passage.id for passage in hard)
-        start = int(_draw(seed, "random", _content(query)), 16) % len(shuffled)
-        walk = islice((shuffled[(start + step) % len(shuffled)] for step in range(len(shuffled))), random + LOOKED_AT)
-        drawn = tuple(islice(filter(barred.allows, walk), random))
-        counts[SHORT[0]] += len(hard) < distractors
-        counts[SHORT[1]] += len(drawn) < random
-        if hard or drawn:
-            cases.append(SignalCase(query, golds[0], hard, drawn))
-        else:
-            counts[NOTHING] += 1
+    with progress("choose", len(judged), "questions") as bar:
+        for query, golds in judged:
+            barred = _Barred(query, golds, dataset.qrels[query.id], allow_answers, counts)
+            ranked = (corpus[passage_id] for passage_id, _ in run[query.id])
+            hard = tuple(islice(filter(barred.allows, ranked), distractors))
+            barred.ids.update(passage.id for passage in hard)
+            start = int(_draw(seed, "random", _content(query)), 16) % len(shuffled)
+            turn = ((start + step) % len(shuffled) for step in range(min(len(shuffled), random + LOOKED_AT)))
+            drawn = tuple(islice(filter(barred.allows, (shuffled[place] for place in turn)), random))
+            counts[SHORT[0]] += len(hard) < distractors
+            counts[SHORT[1]] += len(drawn) < random
+            if hard or drawn:
+                cases.append(SignalCase(query, golds[0], hard, drawn))
+            else:
+                counts[NOTHING] += 1
+            bar.advance()
     return _checked(cases, counts, {"corpus_sha256": retriever.corpus_sha256, "bm25": retriever.settings})
 
 
