@@ -1,0 +1,93 @@
+"""``utilitune labels``: what people and scripts see."""
+
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from utilitune.cli import app
+from utilitune.generator.protocol import Continuation, GeneratorIdentity
+from utilitune.records.rows import read_rows
+from utilitune.scoring import LabelStore
+from utilitune.scoring.origin import Origin, Source, Subject
+
+GENERATOR = GeneratorIdentity("some/model", "r", "transformers", "float32")
+
+
+@pytest.fixture
+def store(tmp_path):
+    path = tmp_path / "s.sqlite"
+    source = Source.of(GENERATOR, "greedy", "answer", "abcdef0123")
+    given = {key: Continuation("x", ("x",), (1,), (-1.0,), (0.5,)) for key in (b"a", b"b")}
+    with LabelStore(path) as opened:
+        opened.put_many(given, dict.fromkeys(given, Origin(source, Subject("q", ("p",)))))
+    return path
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["labels", *map(str, arguments)])
+
+
+def test_stats(store):
+    result = run("stats", store)
+    assert result.exit_code == 0
+    head, row, total = result.stdout.splitlines()
+    assert head.split("\t")[:6] == ["generator", "model", "kind", "prompt", "rows", "bytes"]
+    assert row.split("\t")[:5] == [GENERATOR.key()[:8], "some/model float32", "greedy", "answer@abcdef01", "2"]
+    assert total.startswith("2 responses, 0 failed requests, ")
+
+
+def test_export(store, tmp_path):
+    result = run("export", store, "--out", tmp_path / "e.parquet")
+    assert result.exit_code == 0 and "2 responses and 0 failed" in result.stdout
+    rows = [row for _, row in read_rows(tmp_path / "e.parquet")]
+    assert [row["identity"]["model"] for row in rows] == ["some/model"] * 2
+    assert rows[0]["passage_ids"] == ["p"] and rows[0]["entropies"] == [0.5]
+    refused = run("export", store, "--out", store)
+    assert "is the store itself" in str(refused.exception)
+
+
+def cli(*arguments):
+    command = [sys.executable, "-c", "from utilitune.cli import main; main()", "labels", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_verify_ends_with_a_code_for_scripts(store):
+    fine = cli("verify", store)
+    assert fine.returncode == 0 and "is whole" in fine.stdout
+    with LabelStore(store) as opened:
+        opened.db.execute("UPDATE responses SET response = x'02' WHERE id = 1")
+    bad = cli("verify", store)
+    assert bad.returncode == 1 and "Traceback" not in bad.stderr
+    assert "1 responses that cannot be read" in bad.stderr and f"utilitune labels gc {store} --damaged" in bad.stderr
+    assert run("gc", store, "--damaged").exit_code == 0
+    assert run("verify", store).exit_code == 0
+
+
+def test_merge(store, tmp_path):
+    result = run("merge", store, "--into", tmp_path / "all.sqlite")
+    assert result.exit_code == 0 and result.stdout.startswith("2 copied, 0 same, 0 conflicts")
+    assert run("stats", tmp_path / "all.sqlite").stdout.splitlines()[1] == run("stats", store).stdout.splitlines()[1]
+
+
+def test_gc(store):
+    assert "say what may go" in str(run("gc", store).exception)
+    short = GENERATOR.key()[:8]
+    dry = run("gc", store, "--generator", short, "--before", "2999-01-01", "--dry-run")
+    assert dry.stdout.startswith("would drop 2 responses") and "nothing was changed" in dry.stdout
+    assert run("gc", store, "--before", "2001-01-01").stdout.startswith("dropped 0 responses")
+    assert run("gc", store, "--generator", short).stdout.startswith("dropped 2 responses")
+    assert run("stats", store).stdout.splitlines()[1].startswith("0 responses")
+
+
+@pytest.mark.parametrize("verb", ["stats", "verify", "gc --damaged", "export --out e.jsonl", "merge --into m.sqlite"])
+def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path, verb, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name, *options = verb.split()
+    text = tmp_path / "labels.jsonl"
+    text.write_text("{}\n" * 2000)
+    assert "cannot be used as a label store" in str(run(name, text, *options).exception)
+    assert text.read_text() == "{}\n" * 2000
+    assert "no such file" in str(run(name, tmp_path / "nowhere", *options).exception)
+    assert [path.name for path in tmp_path.iterdir()] == ["labels.jsonl"]
