@@ -16,8 +16,9 @@ from utilitune.scoring.protocol import Force, Request, Responses, Value
 class QuestionGain:
     """Mean log-likelihood ratio of the question's own words, after against without the passages.
 
-    Formula: ``(1/T) sum_t [ln p(q_t | D, h, q_<t) - ln p(q_t | h, q_<t)]`` over the question's tokens, with the
-    earlier turns ``h`` of a conversation in both contexts.
+    Formula: ``(1/T) sum_t [ln p(q_t | D, q_<t) - ln p(q_t | q_<t)]`` over the question's tokens. In a conversation the
+    question is the first question followed by the last one: what the last one leaves out was mostly said first, and
+    as a condition instead of a part of the text the earlier turns make the passage count for less (docs/log.md).
     Source: question generation as relevance (UPR, arXiv 2204.07496), less what the question is worth without passages.
     Range: unbounded, in nats a token; negative when the passages make the question less likely.
     Needs: no gold answers, no entropies.
@@ -64,7 +65,7 @@ class QuestionLikelihood:
 
     def requests(self, query: Query, passages: Sequence[Passage]) -> dict[str, Request]:
         """Return requests named ``question:<spelling>`` and ``question_bare:<spelling>``."""
-        after, alone = self._prompt(query, worded(passages)), self._prompt(query, ())
+        after, alone = self._prompt(worded(passages)), self._prompt(())
         spellings = _spellings(query)
         return {
             **{f"question:{text}": Force(after, text) for text in spellings},
@@ -101,8 +102,8 @@ class QuestionLikelihood:
         """The part of a utility's name that tells of a prompt other than the default one."""
         return spelled(prompt=None if self.template.name == "question" else self.template.name)
 
-    def _prompt(self, query: Query, passages: Sequence[Passage]) -> Prompt:
-        return self.template.render(question="", passages=tuple(passages), history=tuple(query.history))
+    def _prompt(self, passages: Sequence[Passage]) -> Prompt:
+        return self.template.render(question="", passages=tuple(passages))
 
     def _chosen(self, query: Query, responses: Responses) -> tuple[Continuation, Continuation]:
         best = max(_spellings(query), key=lambda text: mean_logprob(responses[f"question_bare:{text}"]))
@@ -110,5 +111,5 @@ class QuestionLikelihood:
 
 
 def _spellings(query: Query) -> tuple[str, str]:
-    text = query.text.strip()
+    text = query.first_and_last.strip()
     return text, f" {text}"
