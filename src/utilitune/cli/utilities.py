@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Annotated
 
 import typer
@@ -15,6 +16,7 @@ def command(
         list[str] | None,
         typer.Argument(help="Tell everything of these: names, or your own as module:Class.", show_default=False),
     ] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As a table for a page: formula, range, cost.")] = False,
 ) -> None:
     """List the utilities: name, whether gold answers are needed, one-line meaning, cost. With names: all of each.
 
@@ -22,6 +24,9 @@ def command(
     """
     from utilitune.scoring import UTILITIES, describe
 
+    if markdown:
+        typer.echo(_table(names or list(UTILITIES)))
+        return
     if not names:
         for name in UTILITIES:
             found = describe(name)
@@ -34,6 +39,22 @@ def command(
         for field, text in found.fields.items():
             typer.echo(f"  {field}: {text}")
         typer.echo(f"  Parameters: {json.dumps(found.parameters, ensure_ascii=False, default=str)}")
+
+
+def _table(names: list[str]) -> str:
+    """Return one Markdown row a utility."""
+    from utilitune.scoring import describe
+
+    rows = [["utility", "formula", "range", "gold answers", "cost"], ["---"] * 5]
+    for name in names:
+        found = describe(name)
+        told = [_first_sentence(found.marked.get(field, "")) for field in ("Formula", "Range", "Cost")]
+        rows.append([f"`{name}`", told[0], told[1], "yes" if found.needs_answers else "no", told[2]])
+    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
+
+
+def _first_sentence(text: str) -> str:
+    return re.split(r"\.(?= [A-Z])", text)[0].removesuffix(".")
 
 
 def gold(needed: bool) -> str:

@@ -26,6 +26,7 @@ class Description:
         meaning: One line.
         needs_answers: Whether queries need gold answers.
         fields: The docstring's fields by name, white space squeezed: formula, source, range, needs, cost.
+        marked: The same fields with formulas in backquotes, for Markdown.
         parameters: The default parameters that can change a number.
     """
 
@@ -33,6 +34,7 @@ class Description:
     meaning: str
     needs_answers: bool
     fields: Mapping[str, str]
+    marked: Mapping[str, str]
     parameters: Mapping[str, Any]
 
     @property
@@ -56,13 +58,19 @@ def describe(spec: str | Mapping[str, Any] | Utility) -> Description:
     utility = make_utility(spec)
     text = inspect.getdoc(type(utility)) or ""
     meaning = _plain(text.partition("\n\n")[0])
+    marked = {match["name"]: _squeezed(match["text"]).replace("``", "`") for match in _FIELD.finditer(text)}
     gamma = utility.parameters.get("gamma")
     if gamma in CONFIDENCES:
-        own = _plain((CONFIDENCES[gamma].__doc__ or "").partition("\n\n")[0])
-        meaning = f"{meaning.rstrip('.')}; confidence = {own}"
+        own = (CONFIDENCES[gamma].__doc__ or "").partition("\n\n")[0]
+        meaning = f"{meaning.rstrip('.')}; confidence = {_plain(own)}"
+        marked["Formula"] = f"`γ(y_g | q, D) - γ(y_u | q)`, `γ(y)` = {_squeezed(own).replace('``', '`')}"
     fields = {match["name"]: _plain(match["text"]) for match in _FIELD.finditer(text)}
-    return Description(utility.name, meaning, utility.needs_answers, fields, dict(utility.parameters))
+    return Description(utility.name, meaning, utility.needs_answers, fields, marked, dict(utility.parameters))
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.replace("``", "").split())
+    return _squeezed(text.replace("``", ""))
