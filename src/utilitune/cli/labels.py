@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from utilitune.cli.options import Quiet
+from utilitune.cli.options import Out, Quiet, command_line
 from utilitune.cli.out import check_file
 from utilitune.errors import ConfigError, DataError
 
@@ -139,6 +139,34 @@ def gc(
     else:
         sizes = f"{freed.before} bytes before, {freed.after} now"
         typer.echo(f"dropped {what}, {freed.kept} responses stay; the file had {sizes}")
+
+
+@app.command("rescore")
+def rescore(
+    labels: Annotated[Path, typer.Argument(help="Labels with their manifest beside them.", show_default=False)],
+    utility: Annotated[list[str], typer.Option("--utility", "-u", help="Utility name; give it again for more.")],
+    out: Out,
+    data: Annotated[
+        Path | None, typer.Option(help="Their data set, for utilities that read the question.", show_default=False)
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Compute another γ, τ or selector from the evidence of labels: no model, no store.
+
+    Example: utilitune labels rescore labels.jsonl -u grogu:key-entropy,tau=0.5 --out other.jsonl
+    """
+    from utilitune.cli.data import BadLine, Part, open_data
+    from utilitune.records import read_labels, write_labels
+    from utilitune.scoring.rescoring import rescore as rescore_labels
+
+    check_file(out)
+    if out.resolve() == labels.resolve():
+        raise ConfigError(f"--out: {out} is what is read; give another name")
+    dataset = None if data is None else open_data(data, BadLine.error, Part.all)
+    rescored = rescore_labels(read_labels(labels), utility, dataset=dataset)
+    rescored.manifest["command"] = command_line()
+    write_labels(out, rescored)
+    typer.echo(f"{len(rescored)} labels written to {out}")
 
 
 def _conditions(

@@ -9,7 +9,7 @@ from math import isfinite, isnan
 from statistics import pstdev
 from typing import Any
 
-from utilitune.generator.protocol import Continuation, Generator
+from utilitune.generator.protocol import Continuation
 from utilitune.records.label import Status, UtilityLabel
 from utilitune.records.plain import finite_only
 from utilitune.scoring.failure import Failure
@@ -21,9 +21,9 @@ CONSTANT_STD = 0.02
 CONSTANT_ROWS = 50
 
 
-def label_set_of(utility: Utility, generator: Generator) -> str:
-    """Return ``"<name>@<8 hex digits>"``; the digits hash parameters and the generator's identity."""
-    content = [utility.name, dict(utility.parameters), generator.identity.as_dict()]
+def label_set_of(utility: Utility, identity: Mapping[str, Any]) -> str:
+    """Return ``"<name>@<8 hex digits>"``; the digits hash parameters and the generator's identity (``as_dict()``)."""
+    content = [utility.name, dict(utility.parameters), dict(identity)]
     return f"{utility.name}@{sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]}"
 
 
@@ -54,6 +54,11 @@ def label_row(
 def skipped_row(item: Item, label_set: str, reason: str) -> UtilityLabel:
     """Return a row that says why there is no number."""
     return _row(item, label_set, None, "skipped", {"reason": reason})
+
+
+def missing_row(item: Item, label_set: str, row: UtilityLabel) -> UtilityLabel:
+    """Return a row that has no number for the reason that ``row`` has none."""
+    return _row(item, label_set, None, row.status, dict(row.evidence))
 
 
 def _row(item: Item, label_set: str, number: float | None, status: Status, evidence: dict[str, Any]) -> UtilityLabel:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,8 @@ COUNTED = (
     "invalid",
     "skipped",
     "truncated",
+    "empty_answers",
+    "cut_answers",
     "requests",
     "unique_requests",
     "store_hits",
@@ -173,11 +175,9 @@ def _label(
     chunk_items: int,
     max_failed: float,
 ) -> Labels:
-    if not utilities:
-        raise ConfigError("no utility given; name at least one, such as information-gain")
     if chunk_items < 1:
         raise ConfigError(f"chunk_items is {chunk_items}; expected at least 1")
-    wanted = _wanted(utilities, generator)
+    wanted = distinct_utilities(utilities, generator.identity.as_dict())
     total = len(items) * len(wanted)
     done: dict[int, list[UtilityLabel]] = {}
     counts: Counter[str] = Counter()
@@ -189,7 +189,7 @@ def _label(
         for place, chunk in claims.in_turn(pieces, ids):
             fresh = done[place] = _label_chunk(chunk, wanted, responder, counts)
             counts.update(row.status for row in fresh)
-            counts["truncated"] += sum(bool(row.evidence.get("truncated")) for row in fresh)
+            counts.update(count_evidence(fresh))
             bar.advance(len(fresh))
             # Stop early only when the share of the whole is sure to be above the limit.
             if max(counts["failed"], counts["invalid"]) > max_failed * total:
@@ -210,12 +210,25 @@ def _label(
     return Labels(rows, _manifest(wanted, generator, generator_before, counts, constant, total))
 
 
-def _wanted(utilities: Specs, generator: Generator) -> dict[str, Utility]:
-    """Return the utilities by label set; equal ones are one, different ones need different names."""
+def distinct_utilities(utilities: Specs, identity: Mapping[str, Any]) -> dict[str, Utility]:
+    """Return the utilities by label set; equal ones are one, different ones need different names.
+
+    Args:
+        utilities: As ``label``.
+        identity: Identity of the generator, as its ``as_dict()`` gives it.
+
+    Returns:
+        Label set -> utility, in the order given.
+
+    Raises:
+        ConfigError: If none is given, or two of one name differ.
+    """
+    if not utilities:
+        raise ConfigError("no utility given; name at least one, such as information-gain")
     wanted: dict[str, Utility] = {}
     named: dict[str, str] = {}
     for utility in map(make_utility, utilities):
-        label_set = label_set_of(utility, generator)
+        label_set = label_set_of(utility, identity)
         if named.setdefault(utility.name, label_set) != label_set:
             raise ConfigError(
                 f"two utilities are named {utility.name!r} but differ in their parameters; tables by name "
@@ -264,6 +277,17 @@ def _subject(item: Item, utility: Utility, prompt: Prompt) -> Subject:
     ids = tuple(each.id for each in passages if each.text in shown) if prompt.trim else ()
     named = utility.parameters
     return Subject(query.id, ids, str(named.get("prompt", "")), str(named.get("prompt_hash", "")))
+
+
+def count_evidence(rows: Iterable[UtilityLabel]) -> Counter[str]:
+    """Count rows whose passages were shortened, whose answer is empty, and whose answer met its length limit."""
+    counts: Counter[str] = Counter()
+    for row in rows:
+        counts["truncated"] += bool(row.evidence.get("truncated"))
+        counts["empty_answers"] += row.evidence.get("answer") == ""
+        first = next((each for each in row.evidence.values() if isinstance(each, Mapping) and "finish" in each), {})
+        counts["cut_answers"] += first.get("finish") == "length"
+    return counts
 
 
 def _manifest(

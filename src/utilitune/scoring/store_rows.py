@@ -84,8 +84,8 @@ def stored_rows(db: sqlite3.Connection) -> Iterator[StoredRow]:
         "SELECT key, source, made, query, passages, reason FROM failures "
         "WHERE key NOT IN (SELECT key FROM responses) ORDER BY key"
     )
-    for *row, reason in db.execute(query):
-        yield StoredRow(*row, None, reason)
+    for key, source, made, query_id, passages, reason in db.execute(query):
+        yield StoredRow(key, source, made, query_id, passages, None, reason)
 
 
 def plain_row(row: StoredRow, source: Source) -> dict[str, Any]:

@@ -56,8 +56,8 @@ def shares(store: LabelStore) -> list[Share]:
     with reading(store) as db:
         sources = sources_of(db)
         counted = {
-            row[0]: tuple(row[1:])
-            for row in db.execute(
+            number: (rows, size, first, last)
+            for number, rows, size, first, last in db.execute(
                 "SELECT source, count(*), sum(length(response)), min(made), max(made) FROM responses GROUP BY source"
             )
         }
