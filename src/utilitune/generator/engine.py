@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate, groupby
 from typing import Any
 
@@ -15,7 +16,8 @@ from utilitune.generator.causal_model import CausalModel, Prefix
 from utilitune.generator.contrast import ContrastWork, contrast_stats
 from utilitune.generator.decoding import DecodeOrder, Decoder, Numbers
 from utilitune.generator.entropy import feature_stats
-from utilitune.generator.prompt_tree import Segment, length_batches, prompt_tree
+from utilitune.generator.prompt_tree import length_batches
+from utilitune.generator.reading import Reading
 
 # Logits held at once by models whose head cannot be applied position by position: 2^28 float32 values are 1 GiB.
 MAX_HELD_LOGITS = 1 << 28
@@ -61,15 +63,17 @@ class Engine:
         self.out_of_memory = 0
 
     def run(self, work: Sequence[Work]) -> None:
-        """Fill in the results of all work, longest prompts first (what breaks for memory breaks at once).
+        """Fill in the results of all work; prompts that share much stand together, the longest first.
 
         Args:
             work: Distinct prompts.
         """
-        ordered = sorted(work, key=lambda item: (-len(item.ids), item.ids))
+        by_ids = {item.ids: item for item in work}
         with torch.inference_mode():
+            reading = self._reading(list(by_ids))
+            ordered = [by_ids[ids] for ids in reading.order]
             for batch in split_by_budget(ordered, lambda item: len(item.ids), self._budget):
-                self._run_batch(batch, self._run_once)
+                self._run_batch(batch, partial(self._run_once, reading))
 
     def contrast(self, work: Sequence[ContrastWork]) -> None:
         """Fill in the results of all work; both prompts of an item are in one batch, each distinct one once.
@@ -100,9 +104,19 @@ class Engine:
         self._run_batch(batch[:middle], once)
         self._run_batch(batch[middle:], once)
 
-    def _run_once(self, batch: Sequence[Work]) -> None:
-        read = self._prefill([item.ids for item in batch])
-        self._score(batch, read)
+    def _run_once(self, reading: Reading, batch: Sequence[Work]) -> None:
+        prompts = [item.ids for item in batch]
+        try:
+            read = reading.read(prompts)
+            self._score(batch, read)
+            self._write(batch, read)
+        except RuntimeError:
+            reading.forget_own(prompts)
+            raise
+        reading.done(prompts)
+
+    def _write(self, batch: Sequence[Work], read: Mapping[tuple[int, ...], Prefix]) -> None:
+        """Write all answers that are wanted of prompts that were read, those of one kind together."""
         orders = [(item, order) for item in batch for order in item.decode]
         orders.sort(key=lambda pair: pair[1].kind)
         for _, alike in groupby(orders, key=lambda pair: pair[1].kind):
@@ -116,7 +130,7 @@ class Engine:
     def _score(self, batch: Sequence[Work], read: Mapping[tuple[int, ...], Prefix]) -> None:
         """Score all continuations that are wanted of prompts that were read."""
         wanted = [(item, ids) for item in batch for ids in item.score]
-        for places in self._batches([len(ids) - 1 for _, ids in wanted], [len(item.ids) for item, _ in wanted], True):
+        for places in self._batches([len(ids) - 1 for _, ids in wanted], [len(item.ids) for item, _ in wanted]):
             part = [wanted[place] for place in places]
             features, targets = self._continued([(read[item.ids], ids) for item, ids in part])
             found = feature_stats(self._model.logits, features, targets, self._model.vocabulary)
@@ -124,7 +138,8 @@ class Engine:
                 item.scored[ids] = Numbers(ids, logprobs, entropies)
 
     def _contrast_once(self, batch: Sequence[ContrastWork]) -> None:
-        read = self._prefill(list(dict.fromkeys(ids for item in batch for ids in (item.ids, item.other))))
+        prompts = list(dict.fromkeys(ids for item in batch for ids in (item.ids, item.other)))
+        read = self._reading(prompts).read(prompts)
         texts = [item.text for item in batch]
         ours, targets = self._continued([(read[item.ids], item.text) for item in batch])
         theirs, _ = self._continued([(read[item.other], item.text) for item in batch])
@@ -139,30 +154,21 @@ class Engine:
             return width + length
         return max(width + length, self._budget * length * self._model.vocabulary // MAX_HELD_LOGITS)
 
-    def _batches(self, new: Sequence[int], past: Sequence[int], all_columns: bool) -> list[list[int]]:
-        """Cut rows into batches; where logits are handed out, so that those of the wanted columns can be held."""
+    def _reading(self, prompts: Sequence[tuple[int, ...]]) -> Reading:
         columns = None if self._model.gives_states else max(1, MAX_HELD_LOGITS // self._model.vocabulary)
-        budget = self._budget if columns is None or not all_columns else min(self._budget, columns)
-        return length_batches(new, past, budget, self._overhead, columns)
+        return Reading(
+            self._model,
+            prompts,
+            self._overhead,
+            lambda new, past: length_batches(new, past, self._budget, self._overhead, columns),
+        )
 
-    def _prefill(self, prompts: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], Prefix]:
-        """Read prompts; what several begin with is read once."""
-        segments, ends = prompt_tree(prompts, self._overhead)
-        read: dict[Segment | None, Prefix | None] = {None: None}
-        for _, level in groupby(segments, key=lambda each: each.depth):
-            rows = list(level)
-            for places in self._batches([len(each.ids) for each in rows], [each.past for each in rows], False):
-                part = [rows[place] for place in places]
-                lengths = [len(each.ids) for each in part]
-                keep = max(lengths) - min(lengths) + 1
-                features, spans = self._model.extend(
-                    [read[each.parent] for each in part], [each.ids for each in part], keep
-                )
-                for row, each in enumerate(part):
-                    # A copy: the batch's features are not kept for the sake of one column.
-                    last = features[row, len(each.ids) - 1 - max(lengths) + keep].clone()
-                    read[each] = Prefix(spans[row], last)
-        return {ids: prefix for ids, end in ends.items() if (prefix := read[end])}
+    def _batches(self, new: Sequence[int], past: Sequence[int]) -> list[list[int]]:
+        """Cut continuations into batches; where logits are handed out, so that those of all columns can be held."""
+        if self._model.gives_states:
+            return length_batches(new, past, self._budget, self._overhead)
+        held = max(1, MAX_HELD_LOGITS // self._model.vocabulary)
+        return length_batches(new, [0] * len(new), min(self._budget, held), self._overhead)
 
     def _continued(self, wanted: Sequence[tuple[Prefix, tuple[int, ...]]]) -> tuple[Tensor, Tensor]:
         """Run continuations of prompts.

@@ -154,7 +154,12 @@ def gathered(cache: Any, spans: Sequence[Span | None], room: int) -> None:
             shape = (len(spans), like.shape[1], width + room, like.shape[3])
             room_for = like.new_empty(shape) if everywhere else like.new_zeros(shape)
             for store, places, source, slots in plans:
-                room_for[places, :, :width] = store.layers[number][which][source, :, slots].transpose(1, 2)
+                taken = store.layers[number][which][source, :, slots].transpose(1, 2)
+                if len(plans) == 1 and everywhere:
+                    # A plain copy is much faster than one by row numbers.
+                    room_for[:, :, :width] = taken
+                else:
+                    room_for[places, :, :width] = taken
             pair.append(room_for)
         layer.fill(pair[0], pair[1], width)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 Ids = tuple[int, ...]
@@ -69,6 +69,29 @@ def prompt_tree(prompts: Sequence[Ids], least: int) -> tuple[list[Segment], dict
 
 def _common(one: Ids, other: Ids, limit: int) -> int:
     return next((at for at in range(limit) if one[at] != other[at]), limit)
+
+
+def reading_order(segments: Sequence[Segment], ends: Mapping[Ids, Segment]) -> list[Ids]:
+    """Order prompts so that those with a common segment stand together, and longest first among equals.
+
+    Args:
+        segments: From ``prompt_tree``.
+        ends: From ``prompt_tree``.
+
+    Returns:
+        The prompts.
+    """
+    number = {each: place for place, each in enumerate(segments)}
+    reach: dict[Segment, int] = {}
+    for each in reversed(segments):
+        reach[each] = max(reach.get(each, 0), each.past + len(each.ids))
+        if each.parent:
+            reach[each.parent] = max(reach.get(each.parent, 0), reach[each])
+
+    def way(segment: Segment | None) -> tuple[tuple[int, int], ...]:
+        return () if segment is None else (*way(segment.parent), (-reach[segment], number[segment]))
+
+    return sorted(ends, key=lambda prompt: way(ends[prompt]))
 
 
 def length_batches(

@@ -6,6 +6,7 @@ import torch
 from utilitune.generator import ContrastScorer, Prompt, TransformersGenerator
 from utilitune.generator.contrast import contrast_stats
 from utilitune.generator.entropy import logit_stats
+from utilitune.generator.reading import Reading
 
 PROMPTS = ["the mayor of Velm is Ada Fenn\nwho is the mayor", "the river Ull runs past\nwhat runs", "who", "who"]
 OTHERS = ["who is the mayor", "what runs", "the old stone bridge of Brannoc and the town", "who"]
@@ -81,8 +82,8 @@ def test_without_weight_or_of_equal_prompts_it_is_the_plain_score(build):
 
 def test_equal_prompts_are_prefilled_once_in_a_batch(build, monkeypatch):
     generator, seen = build(), []
-    prefill = generator._engine._prefill
-    monkeypatch.setattr(generator._engine, "_prefill", lambda batch: seen.append(list(batch)) or prefill(batch))
+    read = Reading.read
+    monkeypatch.setattr(Reading, "read", lambda reading, batch: seen.append(list(batch)) or read(reading, batch))
     generator.contrast([PROMPTS[0], PROMPTS[0], PROMPTS[1]], ["who"] * 3, [" Ada", " Fenn", " Ada"], alpha=0.5)
     assert [len(batch) for batch in seen] == [3]
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from utilitune.generator.prompt_tree import length_batches, prompt_tree
+from utilitune.generator.prompt_tree import length_batches, prompt_tree, reading_order
 
 
 def spelled(segment):
@@ -17,13 +17,8 @@ def test_by_hand():
     prompts = [(*opening, 2, 3), (*opening, 2, 4), (*opening, 5), (6,)]
     segments, ends = prompt_tree(prompts, least=10)
     # Ten tokens shared by three save twenty; the 2 of two prompts would save one.
-    assert [(each.ids, each.depth, each.past) for each in segments if each.parent is None] == [
-        (opening, 0, 0),
-        ((6,), 0, 0),
-    ] or [(each.ids, each.depth, each.past) for each in segments if each.parent is None] == [
-        ((6,), 0, 0),
-        (opening, 0, 0),
-    ]
+    roots = {(each.ids, each.depth, each.past) for each in segments if not each.parent}
+    assert roots == {(opening, 0, 0), ((6,), 0, 0)}
     assert {ends[prompt].ids for prompt in prompts} == {(2, 3), (2, 4), (5,), (6,)}
     segments, _ = prompt_tree(prompts, least=1)
     assert sorted(each.ids for each in segments) == [opening, (2,), (3,), (4,), (5,), (6,)]
@@ -52,8 +47,16 @@ def test_every_prompt_is_spelled_by_its_segments(least):
         assert len(segments) == len(prompts)
 
 
+def test_what_is_shared_stands_together_and_long_prompts_first():
+    one, two = (1,) * 20, (2,) * 20
+    prompts = [(*one, 3), (*two, 3, 3, 3), (*one, 4, 4, 4, 4), (*two, 4), (5, 5)]
+    segments, ends = prompt_tree(prompts, least=10)
+    assert reading_order(segments, ends) == [prompts[2], prompts[0], prompts[1], prompts[3], prompts[4]]
+
+
 def test_no_prompt_no_segment():
     assert prompt_tree([], 1) == ([], {})
+    assert reading_order([], {}) == []
     assert length_batches([], [], 100, 1) == []
 
 

@@ -7,6 +7,7 @@ import torch
 
 from utilitune.errors import ConfigError
 from utilitune.generator import Prompt, Task, TransformersGenerator
+from utilitune.generator.reading import Reading
 
 WORDS = [
     "the",
@@ -217,14 +218,15 @@ def test_out_of_memory_halves_the_batch(build, monkeypatch):
     generator = build("llama")
     prompts = texts(8, seed=11)
     expected = generator.generate(prompts, max_new_tokens=4)
-    prefill = generator._engine._prefill
+    read = Reading.read
 
-    def small(batch):
+    def small(reading, batch):
+        found = read(reading, batch)
         if len(batch) > 2:
             raise torch.OutOfMemoryError("out of memory")
-        return prefill(batch)
+        return found
 
-    monkeypatch.setattr(generator._engine, "_prefill", small)
+    monkeypatch.setattr(Reading, "read", small)
     got = generator.generate(prompts, max_new_tokens=4)
     assert [row[0].token_ids for row in got] == [row[0].token_ids for row in expected]
     assert generator.counts["out_of_memory"] == 3
