@@ -69,3 +69,28 @@ def test_labels_equal_the_reference(folder, world, expected, batch_tokens, chunk
         assert ours.evidence.get("answer") == theirs.evidence.get("answer")
         assert ours.utility == pytest.approx(theirs.utility, abs=1e-4)
     assert max(row.utility for row in expected) - min(row.utility for row in expected) > 1
+
+
+def test_a_full_store_needs_no_weights(folder, world, tmp_path):
+    """Another γ, τ and selector over the same responses: the weights are not read, and could not be."""
+    import os
+
+    base = ["grogu:key-entropy,tau=0.5,max_new_tokens=5", "information-gain,max_new_tokens=5"]
+    more = ["grogu:key-entropy,tau=2,max_new_tokens=5", "grogu:max-entropy,max_new_tokens=5"]
+    own = tmp_path / "model"
+    own.mkdir()
+    for path in folder.iterdir():
+        (own / path.name).write_bytes(path.read_bytes())
+    first = label(*world, base, load_generator(str(own), dtype="float32"), k=2, store=tmp_path / "s")
+    expected = label(*world, more, load_generator(str(own), dtype="float32"), k=2)
+
+    weights = own / "model.safetensors"
+    stat = weights.stat()
+    weights.write_bytes(bytes(stat.st_size))
+    os.utime(weights, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # the hash is kept under size and time
+    unread = load_generator(str(own), dtype="float32")
+    again = label(*world, [base[0], *more], unread, k=2, store=tmp_path / "s")
+    assert again.manifest["counts"]["store_misses"] == 0
+    assert again.rows[::3] == first.rows[::2]
+    assert [row for row in again if row.name != base[0]] == expected.rows
+    assert "model" not in vars(unread)
