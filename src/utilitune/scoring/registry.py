@@ -6,8 +6,10 @@ import importlib
 import importlib.util
 import inspect
 import json
+import sys
 from collections.abc import Callable, Mapping
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
@@ -81,6 +83,11 @@ def make_utility(spec: str | Mapping[str, Any] | Utility) -> Utility:
         raise ConfigError(
             f"utility {name!r} has no parameter {', '.join(map(repr, unknown))}; known: {', '.join(known) or 'none'}"
         )
+    lacking = [key for key in _parameters(make, required=True) if key not in settings]
+    if lacking:
+        raise ConfigError(
+            f"utility {name!r} needs the parameter {', '.join(map(repr, lacking))}: give {name},{lacking[0]}=…"
+        )
     return _checked(make(**settings), name)
 
 
@@ -98,9 +105,10 @@ def _parse(spec: str) -> tuple[str, dict[str, Any]]:
     return name, settings
 
 
-def _parameters(make: Callable[..., Utility]) -> list[str]:
+def _parameters(make: Callable[..., Utility], required: bool = False) -> list[str]:
     kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [name for name, found in inspect.signature(make).parameters.items() if found.kind in kinds]
+    known = [found for found in inspect.signature(make).parameters.values() if found.kind in kinds]
+    return [found.name for found in known if not required or found.default is inspect.Parameter.empty]
 
 
 def _user_defined(name: str) -> Callable[..., Utility]:
@@ -111,9 +119,10 @@ def _user_defined(name: str) -> Callable[..., Utility]:
         )
     try:
         module = _module_of_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
-    except (ImportError, OSError) as error:
+    except Exception as error:  # a user's code raises whatever it likes
         raise ConfigError(
-            f"utility {name!r}: cannot import {where!r} ({error}); known names: {', '.join(UTILITIES)}"
+            f"utility {name!r}: cannot import {where!r} ({type(error).__name__}: {error}); known names: "
+            f"{', '.join(UTILITIES)}"
         ) from error
     if not callable(getattr(module, attribute, None)):
         raise ConfigError(f"utility {name!r}: {where!r} has no class {attribute!r}")
@@ -121,11 +130,18 @@ def _user_defined(name: str) -> Callable[..., Utility]:
 
 
 def _module_of_file(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    # A name of its own: neither an installed module nor another file of the same name is shadowed.
+    name = f"utilitune_user_{sha256(str(path.resolve()).encode()).hexdigest()[:8]}_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is no Python file")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    sys.modules[name] = module  # where dataclasses look up their annotations
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
     return module
 
 
@@ -133,4 +149,11 @@ def _checked(utility: Any, name: str) -> Utility:
     lacking = [member for member in _MEMBERS if not hasattr(utility, member)]
     if lacking:
         raise ConfigError(f"utility {name} lacks {', '.join(lacking)}; a utility has: {', '.join(_MEMBERS)}")
+    try:
+        json.dumps(dict(utility.parameters), allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"utility {name}: its parameters cannot be hashed into a label set ({error}); give strings, finite "
+            "numbers, true or false, None, and lists or mappings of them"
+        ) from error
     return cast("Utility", utility)

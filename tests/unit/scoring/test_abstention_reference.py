@@ -75,10 +75,19 @@ class Published:
         with torch.no_grad():
             return self.model(ids, use_cache=False).logits[0, -1].softmax(-1)[self.first_token(word)].item()
 
-    def chat(self, prompt, word="NO-RESPONSE"):
+    def rendered(self, prompt):
         messages = [{"role": role, "content": content} for role, content in prompt.messages]
-        text = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-        return self.no_response(text, word)
+        return self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+
+    def chat(self, prompt, word="NO-RESPONSE"):
+        return self.no_response(self.rendered(prompt), word)
+
+    def whole(self, text, word):
+        """Probability of all tokens of ``word``, and the tokens, none of which spans the seam."""
+        start, ids = (self.tokenizer(each, add_special_tokens=False)["input_ids"] for each in (text, word))
+        with torch.no_grad():
+            rows = self.model(torch.tensor([start + ids]), use_cache=False).logits[0, len(start) - 1 : -1].softmax(-1)
+        return tuple(ids), rows[range(len(ids)), ids].prod().item()
 
 
 def prompt_of(query, passages):
@@ -129,6 +138,30 @@ def test_sets_of_passages(chat_folder, world, count):
     published, prompt = Published(chat_folder), prompt_of(query, passages)
     both = [published.chat(prompt, word) for word in ("NO-RESPONSE", " NO-RESPONSE")]
     assert [row.utility for row in rows] == pytest.approx([1 - both[0], 1 - max(both)], abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["chat", "plain"])
+def test_whole_words_and_their_mass(kind, chat_folder, plain_folder, world, pairs):
+    """B18: every surface form owns its tokens, whatever merges the tokenizer knows; forms are summed once."""
+    folder = chat_folder if kind == "chat" else plain_folder
+    specs = ["abstention,reading=sequence", "abstention,reading=mass"]
+    rows = label(*world, specs, load_generator(folder, dtype="float32", device="cpu"), k=1).rows
+    published = Published(folder)
+    query, passage = pairs[0]
+    prompt = prompt_of(query, [passage])
+    text = published.rendered(prompt) if kind == "chat" else prompt.plain
+    _, word = published.whole(text, "NO-RESPONSE" if kind == "chat" else " NO-RESPONSE")
+    assert rows[0].evidence["abstain"] == pytest.approx(word, rel=1e-3)
+    forms = dict(
+        published.whole(text, start + form)
+        for form in ("NO-RESPONSE", "No-Response", "NO RESPONSE")
+        for start in ("", " ")
+    )
+    assert len(forms) == 6, "six spellings, none the beginning of another"
+    assert rows[1].evidence["abstain"] == pytest.approx(sum(forms.values()), rel=1e-3)
+    assert [len(numbers) for numbers in rows[1].evidence["forms"].values()] == [
+        len(published.tokenizer(form, add_special_tokens=False)["input_ids"]) for form in rows[1].evidence["forms"]
+    ]
 
 
 def test_readings_share_the_prefill(chat_folder, world):

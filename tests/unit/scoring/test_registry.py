@@ -102,6 +102,58 @@ def test_a_users_own_utility_is_labelled_with(own_module, world, counted):
     assert {row.name for row in labels} == {"brevity"}
 
 
+SCALED = """
+from __future__ import annotations
+from dataclasses import dataclass
+from pathlib import Path
+
+Path("times-imported").open("a").write("x")
+
+
+@dataclass(frozen=True)
+class Scaled:
+    scale: float
+    name: str = "scaled"
+    needs_answers: bool = False
+
+    @property
+    def parameters(self):
+        return {"scale": self.scale}
+
+    def requests(self, query, passages):
+        return {}
+
+    def value(self, query, passages, responses):
+        raise ValueError("no number")
+
+
+class Odd(Scaled):
+    parameters = {"of": {1, 2}}
+"""
+
+
+def test_a_utility_in_a_file_may_be_a_dataclass_with_a_required_parameter(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "json.py").write_text(SCALED)  # the name of a module that is loaded already
+    assert make_utility("json.py:Scaled,scale=2").parameters == {"scale": 2}
+    assert sys.modules["json"].__name__ == "json" and hasattr(sys.modules["json"], "dumps")
+    with pytest.raises(ConfigError, match=r"needs the parameter 'scale': give json\.py:Scaled,scale=…"):
+        make_utility("json.py:Scaled")
+    with pytest.raises(ConfigError, match="cannot be hashed into a label set"):
+        make_utility("json.py:Odd,scale=1")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("class Own(:", "SyntaxError"), ("import no_such_thing", "ModuleNotFound"), ("1 / 0", "Zero")]
+)
+def test_a_file_that_cannot_be_imported(text, message, tmp_path):
+    (tmp_path / "own.py").write_text(text)
+    before = set(sys.modules)
+    with pytest.raises(ConfigError, match=f"cannot import .*own.py.*{message}"):
+        make_utility(f"{tmp_path}/own.py:Own")
+    assert not {name for name in set(sys.modules) - before if name.startswith("utilitune_user")}
+
+
 def test_naming_a_utility_and_labelling_need_no_torch():
     code = (
         "import sys; from utilitune.scoring import label, label_sets, make_utility; "
