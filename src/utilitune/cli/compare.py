@@ -79,7 +79,4 @@ def command(
     typer.echo(render_table(found.table))
     for name, by_measure, won, tied, lost in wins({"tables": [found.table.as_dict()]}):
         typer.echo(f"{name}, {by_measure}: {won} won, {tied} tied, {lost} lost")
-    for system in found.evaluation.systems:
-        if found.evaluation.counts[system]:
-            typer.echo(f"{system}: {found.evaluation.coverage(system)}")
     typer.echo(f"\nreport: {out / 'report.md'}; as a page: utilitune report {out}")

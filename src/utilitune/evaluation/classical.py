@@ -1,6 +1,6 @@
 """Classical measures over the one ranking, by ir-measures on pytrec_eval.
 
-The contract on grades (every sentence has a test):
+The contract on grades (the whole one, every rule tested: docs/metrics.md):
 
 * A passage is relevant from grade ``relevant_from`` on (1 unless given); that is all that RR, R, P, Success,
   AP read. Grades that are not whole numbers have no natural threshold: those measures then refuse until one

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from utilitune.evaluation.evaluation import coverage
 from utilitune.evaluation.table import Table
 
 DASH = "–"
@@ -65,7 +66,7 @@ def row_n(row: Mapping[str, Any]) -> int:
 
 
 def legend(table: TableJson) -> list[str]:
-    """Return what brackets and arrows mean, then the table's own notes.
+    """Return what brackets and arrows mean, what every mean is over, then the table's own notes.
 
     Args:
         table: A table's JSON form.
@@ -79,7 +80,19 @@ def legend(table: TableJson) -> list[str]:
             f" ▶: from {table['before']!r}, Δ with its paired 95 % interval, p of the paired randomisation "
             "test, Holm-corrected over this table."
         )
-    return [line, *(" ".join(note.split()) for note in table["notes"])]
+    return [line, *_covered(table), *(" ".join(note.split()) for note in table["notes"])]
+
+
+def _covered(table: TableJson) -> list[str]:
+    """Say which queries the means are over: once for all rows, or row by row where they differ."""
+    said: dict[str, list[str]] = {}
+    for row in table["rows"]:
+        if "scored" in row["counts"]:
+            name = " ".join(" · ".join(part for part in (row["block"], row["name"]) if part).split())
+            said.setdefault(coverage(row["counts"]), []).append(name)
+    if len(said) == 1:
+        return [f"Queries: {line}." for line in said]
+    return [f"Queries of {', '.join(names)}: {line}." for line, names in said.items()]
 
 
 def format_cell(cell: Mapping[str, Any] | None, row_n: int) -> str:

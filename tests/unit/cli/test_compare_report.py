@@ -33,7 +33,7 @@ def test_compare_then_report(finished, tmp_path):
     assert done.exit_code == 0, done.output
     assert "0.521 ▶ 0.750" in done.stdout
     assert "after, MRR@10: 6 won, 3 tied, 3 lost" in done.stdout
-    assert "before: scored 12 = 12 answered + 0 missing; 0 unjudged" in done.stdout
+    assert "Queries: scored 12 = 12 answered + 0 missing; 0 unjudged." in done.stdout
     body = json.loads((out / "report.json").read_text())
     assert body["tables"][0]["columns"] == ["MRR@10", "nDCG@10", "R@10", "UDCG@5"]
     assert body["manifest"]["command"].startswith("utilitune ")
