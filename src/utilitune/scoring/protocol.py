@@ -110,7 +110,8 @@ class Value:
 class Utility(Protocol):
     """What a passage set is worth to the generator. Stateless; equal parameters mean equal numbers.
 
-    ``requests`` and ``value`` are pure: the labelling loop batches requests across queries and utilities,
+    ``requests`` and ``value`` are pure (a utility may hold a fixed model of its own, as ``sper``'s judge is, when
+    ``parameters`` name its weights): the labelling loop batches requests across queries and utilities,
     removes repeats, caches the responses and resumes. Two utilities that ask for the same request share the
     forward pass. ``value`` may raise ``ValueError`` where the responses cannot give a number: the row is
     ``failed``.

@@ -160,6 +160,7 @@ def test_sper_with_the_judge_by_hand(folder):
 
 
 def test_the_model_is_part_of_the_label_set(folder, tmp_path, world, tiny):
+    """B05: verdicts of another model, or of the same folder trained further, are other labels."""
     other = write(tmp_path / "other", bert(seed=1))
     same = write(tmp_path / "same", bert(seed=0))
     mine, theirs = make_utility(f"sper,judge=nli:{folder}"), make_utility(f"sper,judge=nli:{other}")
