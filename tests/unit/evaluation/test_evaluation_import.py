@@ -34,6 +34,6 @@ def test_thousand_queries_hundred_candidates_all_measures_in_ten_seconds():
         "UDCG@5",
         "rawUDCG@10",
     ]
-    start = time.perf_counter()
+    start = time.process_time()
     evaluate(qrels, run, names, utilities=table)
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10

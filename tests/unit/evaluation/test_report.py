@@ -7,7 +7,17 @@ import json
 import pytest
 
 from utilitune.errors import ConfigError
-from utilitune.evaluation import Row, Table, evaluate, markdown_table, render_table, significance, write_report
+from utilitune.evaluation import (
+    Row,
+    Table,
+    evaluate,
+    latex_table,
+    markdown_table,
+    render_table,
+    significance,
+    write_report,
+)
+from utilitune.evaluation.report import read_per_query
 from utilitune.records import Run
 
 RAW = {"q1": 0.0, "q2": 0.5, "q3": 0.0, "q4": 0.25}
@@ -154,3 +164,52 @@ def test_report_is_the_same_twice(tmp_path):
 
 def test_report_without_counts_says_so(tmp_path):
     assert "No stage reported any." in write_report(tmp_path, [])["report.md"].read_text(encoding="utf-8")
+
+
+def test_latex_by_hand():
+    text = latex_table(table())
+    lines = text.splitlines()
+    assert lines[3] == r"\begin{tabular}{llrll}"
+    assert lines[5] == r" & system & $n$ & MRR@10 & R@10 \\"
+    plain = next(line for line in lines if line.startswith("BM25 & raw question"))
+    assert plain.startswith(r"BM25 & raw question & 4 & 0.188 {\scriptsize [0.000, ")
+    changed = next(line for line in lines if line.startswith(" & tuned rewriter & 4 & 0.188"))
+    assert r"0.188 $\to$ 0.750 {\scriptsize (+0.562 [" in changed
+    assert r"0.188 $\to$ 0.188 {\scriptsize (0.000 [0.000, 0.000])}" in changed
+    assert text.count("midrule") == 2
+    assert all(line.count("&") == 4 for line in lines if line.endswith(r"\\"))
+
+
+def test_latex_stars_go_by_the_corrected_p():
+    queries = [f"q{i}" for i in range(40)]
+    low, high = dict.fromkeys(queries, 0.0), dict.fromkeys(queries, 1.0)
+    assert "1.000$^{***}$" in latex_table(Table("", ["X"], [Row("a", {"X": low}), Row("b", {"X": high})], before="a"))
+    rows = [Row("a", {"X": low}), *(Row(f"b{i}", {"X": high}) for i in range(20))]
+    assert "1.000$^{**}$" in latex_table(Table("", ["X"], rows, before="a"))
+    assert "$^{" not in latex_table(Table("", ["X"], [Row("a", {"X": low}), Row("b", {"X": low})], before="a"))
+
+
+def test_latex_keeps_odd_text_as_text():
+    evil = "a&b_c 100% $x$ {y} #1 ~ ^ \\input{/etc/passwd} <z>\n\n\x00 Δ −1"
+    text = latex_table(Table(evil, [evil], [Row(evil, {evil: RAW}, evil)]))
+    row = next(line for line in text.splitlines() if "100" in line and line.endswith(r"\\") and "0.188" in line)
+    assert r"a\&b\_c 100\% \$x\$ \{y\} \#1 \textasciitilde{} \textasciicircum{} \textbackslash{}input\{/etc" in row
+    bare = row.replace(r"\{", "").replace(r"\}", "").replace(r"\&", "")
+    assert bare.count("{") == bare.count("}")
+    assert bare.count("&") == 3
+    assert "\x00" not in text and "Δ" not in text
+
+
+def test_every_rendering_is_the_same_from_the_json():
+    made = table()
+    body = json.loads(json.dumps(made.as_dict()))
+    assert render_table(body) == render_table(made)
+    assert markdown_table(body) == markdown_table(made)
+    assert latex_table(body) == latex_table(made)
+
+
+def test_values_by_query_are_read_back_exactly(tmp_path):
+    paths = write_report(tmp_path, [table()])
+    found = read_per_query(paths["per_query.csv"])
+    assert found["Rewriter", "BM25", "tuned rewriter"] == {"MRR@10": TUNED, "R@10": RAW}
+    assert found["Rewriter", "BM25", "human rewrite"] == {"MRR@10": {"q1": 1.0, "q2": 1.0}}
