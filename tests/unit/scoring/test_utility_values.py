@@ -78,12 +78,14 @@ def test_what_is_asked_and_what_is_shared():
 
 
 @pytest.mark.parametrize("spec", UTILITIES)
-def test_the_conversation_is_in_the_prompt(spec):
+def test_the_conversation_is_read(spec):
+    """In the prompt, or in the text that is scored after it."""
     history = (Turn("user", "Where is Quillon?"), Turn("assistant", "By the sea."))
     query = Query("q", "And its mayor?", history, answers=("Ada Fenn",))
     for request in make_utility(spec).requests(query, [PASSAGE]).values():
-        assert "Quillon" in request.prompt.plain
-        assert any("Quillon" in content for _, content in request.prompt.messages)
+        scored = getattr(request, "text", "")
+        assert "Quillon" in request.prompt.plain + scored
+        assert "Quillon" in " ".join([*(content for _, content in request.prompt.messages), scored])
 
 
 def force(logprobs, ids):
