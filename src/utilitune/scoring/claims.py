@@ -7,13 +7,14 @@ import socket
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from typing import TypeVar
 from uuid import uuid4
 
 from utilitune.errors import DataError
+from utilitune.progress import say
 from utilitune.scoring.store import LabelStore
 from utilitune.scoring.store_file import transaction
 
@@ -21,6 +22,8 @@ from utilitune.scoring.store_file import transaction
 LEASE_SECONDS = 600.0
 WAIT_SECONDS = 0.2
 T = TypeVar("T")
+# A container that starts again has the same host name and process numbers, and is another process all the same.
+_PROCESS = uuid4().hex[:8]
 
 
 class Claims:
@@ -34,7 +37,7 @@ class Claims:
         """Claim in ``store``; in memory there is nobody to share with."""
         self._db = None if store.path is None else store.db
         self._path = store.path
-        self.owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
+        self.owner = f"{socket.gethostname()}:{os.getpid()}:{_PROCESS}-{uuid4().hex[:8]}"
 
     def take(self, chunk: bytes) -> bool:
         """Claim a chunk unless another live process has it."""
@@ -59,7 +62,7 @@ class Claims:
             with suppress(sqlite3.Error):
                 self._db.execute("DELETE FROM claims WHERE chunk = ? AND owner = ?", (chunk, self.owner))
 
-    def in_turn(self, chunks: Sequence[T], ids: Sequence[bytes]) -> Iterator[tuple[int, T]]:
+    def in_turn(self, chunks: Sequence[T], ids: Sequence[bytes]) -> Generator[tuple[int, T], None, None]:
         """Yield every chunk once: first those that nobody has, then, as others finish them, the rest.
 
         Args:
@@ -70,13 +73,16 @@ class Claims:
             Place in ``chunks``, and chunk; claimed until the next one is asked for.
         """
         waiting = deque(range(len(chunks)))
-        passed = 0
+        passed, said = 0, False
         while waiting:
             place = waiting.popleft()
             if not self.take(ids[place]):
                 waiting.append(place)
                 passed += 1
                 if passed >= len(waiting):
+                    if not said:
+                        say(f"{self._path}: another process works on the last {len(waiting)} chunk(s); waiting for it")
+                        said = True
                     time.sleep(WAIT_SECONDS)
                     passed = 0
                 continue
@@ -94,9 +100,11 @@ def chunk_id(parts: Sequence[str]) -> bytes:
 
 def _is_gone(owner: str) -> bool:
     """Tell whether the owner was a process of this machine that runs no more."""
-    host, pid, _ = owner.rsplit(":", 2)
+    host, pid, process = owner.rsplit(":", 2)
     if host != socket.gethostname():
         return False
+    if int(pid) == os.getpid():
+        return not process.startswith(_PROCESS)
     try:
         os.kill(int(pid), 0)
     except ProcessLookupError:

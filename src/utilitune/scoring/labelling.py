@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -186,15 +187,17 @@ def _label(
     with LabelStore(store_path) as store, progress("label", total, "labels") as bar:
         responder, claims = Responder(generator, store), Claims(store)
         ids = [_claimed_as(chunk, wanted) for chunk in pieces]
-        for place, chunk in claims.in_turn(pieces, ids):
-            fresh = done[place] = _label_chunk(chunk, wanted, responder, counts)
-            counts.update(row.status for row in fresh)
-            counts.update(count_evidence(fresh))
-            bar.advance(len(fresh))
-            # Stop early only when the share of the whole is sure to be above the limit.
-            if max(counts["failed"], counts["invalid"]) > max_failed * total:
-                warn(f"label: stopped after {bar.done} of {total} labels: too many failed")
-                break
+        # Closed before the store is, so that an error gives up what was claimed.
+        with closing(claims.in_turn(pieces, ids)) as turns:
+            for place, chunk in turns:
+                fresh = done[place] = _label_chunk(chunk, wanted, responder, counts)
+                counts.update(row.status for row in fresh)
+                counts.update(count_evidence(fresh))
+                bar.advance(len(fresh))
+                # Stop early only when the share of the whole is sure to be above the limit.
+                if max(counts["failed"], counts["invalid"]) > max_failed * total:
+                    warn(f"label: stopped after {bar.done} of {total} labels: too many failed")
+                    break
         stats = store.stats()
     rows = [row for place in sorted(done) for row in done[place]]
     counts.update(labels=len(rows), store_hits=stats["hits"], store_misses=stats["misses"])

@@ -8,9 +8,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tiny_generator import Counted
 
 import utilitune.scoring.claims as claims_module
-from utilitune.scoring import LabelStore
+from utilitune.scoring import LabelStore, label
 from utilitune.scoring.claims import Claims, chunk_id
 
 SCRIPT = Path(__file__).parent / "labelling_process.py"
@@ -71,6 +72,28 @@ def test_an_error_gives_the_chunk_up(two):
     next(turns)
     turns.close()
     assert other.take(b"x")
+
+
+def test_a_container_that_started_again_does_not_wait_for_itself(two):
+    one, other = two
+    host, pid, _ = one.owner.rsplit(":", 2)
+    one.owner = f"{host}:{pid}:00000000-00000000"
+    assert one.take(b"a") and other.take(b"a")
+
+
+def test_an_interrupted_call_leaves_no_claim_behind(world, tiny, tmp_path):
+    class Interrupted(Counted):
+        def run(self, tasks):
+            if len(self.calls) == 2:
+                raise KeyboardInterrupt
+            return super().run(tasks)
+
+    with pytest.raises(KeyboardInterrupt):
+        label(*world, ["abstention"], Interrupted(tiny), store=tmp_path / "s", chunk_items=3)
+    with LabelStore(tmp_path / "s") as store:
+        assert store.db.execute("SELECT count(*) FROM claims").fetchone() == (0,)
+        assert store.stats()["responses"] > 0
+    assert len(label(*world, ["abstention"], tiny, store=tmp_path / "s", chunk_items=3)) == 18
 
 
 def test_a_store_in_memory_claims_nothing():
