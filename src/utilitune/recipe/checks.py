@@ -24,9 +24,10 @@ def problems(recipe: Recipe) -> list[str]:
     found = [*_models(recipe), *_utilities(recipe), *_measures(recipe)]
     if recipe.reranker.enabled:
         found += _reranker_training(recipe)
-    if recipe.rewriter.enabled and _lacks_chat_template(recipe.rewriter.base):
+    base = recipe.rewriter.base_model
+    if recipe.rewriter.enabled and _lacks_chat_template(base):
         found.append(
-            f"rewriter.base: {recipe.rewriter.base} has no chat template, and preference pairs are conversations; "
+            f"rewriter.base: {base} has no chat template, and preference pairs are conversations; "
             "expected a chat-tuned model, such as packaged:smollm2-135m-instruct"
         )
     return found

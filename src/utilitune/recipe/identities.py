@@ -39,7 +39,7 @@ def named_models(recipe: Recipe) -> dict[str, str]:
     """Return ``{recipe key: model spec}`` of every model that the enabled sections name."""
     found = {"generator": recipe.generator}
     if recipe.rewriter.enabled:
-        found["rewriter.base"] = recipe.rewriter.base
+        found["rewriter.base"] = recipe.rewriter.base_model
     if recipe.reranker.enabled:
         found["reranker.base"] = recipe.reranker.base
     encoders = {name: config.encoder for name, config in recipe.retrievers.items() if config.kind == "dense"}
@@ -50,7 +50,8 @@ def named_utilities(recipe: Recipe) -> dict[str, list[str]]:
     """Return ``{recipe key: utility specs}`` of every list of utilities in the enabled sections."""
     found = {}
     if recipe.rewriter.enabled:
-        found["rewriter.reward.utilities"] = recipe.rewriter.reward.utilities
+        # The one reward that is no utility of a generator: it reads judgements.
+        found["rewriter.reward.utilities"] = [one for one in recipe.rewriter.reward.utilities if one != "gold-rank"]
     if recipe.reranker.enabled:
         found["reranker.utilities"] = recipe.reranker.utilities
     return found

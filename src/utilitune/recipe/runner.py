@@ -75,6 +75,11 @@ def check_inputs(recipe: Recipe) -> None:
     found = []
     if recipe.data != SAMPLE and not recipe.data.is_dir():
         found.append(f"data: {recipe.data} is not a folder; expected a BEIR folder (--set data=FOLDER) or 'sample'")
+    found += [
+        f"evaluation.transfer: {folder} is not a folder; expected a BEIR folder with conversations"
+        for folder in recipe.evaluation.transfer
+        if not folder.is_dir()
+    ]
     found += missing_models(named_models(recipe))
     if found:
         raise ConfigError(f"{recipe.name}: {len(found)} problem(s)\n" + "\n".join(f"  {problem}" for problem in found))

@@ -69,49 +69,90 @@ RETRIEVERS: dict[str, type[Bm25Config] | type[DenseConfig]] = {"bm25": Bm25Confi
 
 
 class Candidates(_Section):
-    """Rewrites to choose from: ``n`` samples next to the greedy one, the question, first question + question."""
+    """Rewrites to choose from: ``n`` samples, the question, and what ``include`` names."""
 
     n: int = Field(default=4, ge=1)
     temperature: float = Field(default=0.9, gt=0)
     top_p: float = Field(default=0.95, gt=0, le=1)
+    include: list[Literal["greedy", "first-question", "previous-question", "history", "keywords"]] = [
+        "first-question",
+        "greedy",
+    ]
 
 
 class Reward(_Section):
     """What a rewrite is worth: utility of the passages that it retrieves, for the conversational question.
 
     Attributes:
-        utilities: Utility names; several are put on one scale and averaged.
+        utilities: Utility names; several are put on one scale and averaged. ``gold-rank`` reads the judgements.
         retrievers: Which of the recipe's retrievers count; all when empty.
+        fused: Whether one ranking, fused over them by rank, is labelled instead of each one's.
         k: Passages a rewrite and retriever.
-        aggregate: From passage utilities to one number.
+        aggregate: From passage utilities to one number; ``set`` labels the ``k`` passages together.
         scale: The common scale: ``pooled`` (centred within the question, divided by the spread over all questions),
             ``z-score`` or ``rank`` (each question by itself), ``raw`` (none).
     """
 
     utilities: list[str] = Field(default=["information-gain", "entropy-drop"], min_length=1)
     retrievers: list[str] = []
+    fused: bool = False
     k: int = Field(default=3, ge=1)
-    aggregate: Literal["mean", "max", "top-1", "discounted"] = "max"
+    aggregate: Literal["mean", "max", "top-1", "discounted", "set"] = "max"
     scale: Literal["pooled", "z-score", "rank", "raw"] = "pooled"
 
 
 class Pairs(_Section):
-    """Which pairs to keep: ``margin`` (absolute), ``keep`` (share with the largest margins), pairs a query."""
+    """Which pairs to make (``pairing``, ``per_query``) and keep (``margin``; ``keep``, the share with the widest)."""
 
     margin: float = Field(default=0.0, ge=0)
     keep: float = Field(default=0.5, gt=0, le=1)
     per_query: int = Field(default=1, ge=1)
+    pairing: Literal["best-worst", "all", "best-few"] = "best-worst"
     max_length: int = Field(default=512, ge=16)
 
 
-class DpoSettings(_Section):
-    """DPO + LoRA settings, as TRL and PEFT name them."""
+class AdapterSettings(_Section):
+    """What the trainings share, as TRL and PEFT name it."""
 
-    beta: float = Field(default=0.1, gt=0)
     lr: float = Field(default=1e-4, gt=0)
     epochs: float = Field(default=2, gt=0)
     batch_size: int = Field(default=4, ge=1)
+    gradient_accumulation: int = Field(default=1, ge=1)
     lora_r: int = Field(default=16, ge=1)
+    save_every: int = Field(default=50, ge=0)
+
+
+class SftSettings(AdapterSettings):
+    """Imitation of the best rewrites."""
+
+
+class DpoSettings(AdapterSettings):
+    """DPO + LoRA; ``reference`` counts where it starts from the adapter of ``sft``."""
+
+    beta: float = Field(default=0.1, gt=0)
+    reference: Literal["start", "base"] = "start"
+
+
+class GrpoSettings(AdapterSettings):
+    """GRPO with the reward's utilities, live, on the training turns; ``max_steps`` -1 is ``epochs``."""
+
+    lr: float = Field(default=2e-5, gt=0)
+    epochs: float = Field(default=1, gt=0)
+    max_steps: int = Field(default=-1, ge=-1)
+    beta: float = Field(default=0.0, ge=0)
+    generations: int = Field(default=6, ge=2)
+    temperature: float = Field(default=0.9, gt=0)
+
+
+class ModelSpec(_Section):
+    """A model and the revision that it is pinned to."""
+
+    model: str
+    revision: str = ""
+
+
+Method = Literal["sft", "dpo", "grpo"]
+Yardstick = Literal["gold-rank", "answer-likelihood"]
 
 
 class RewriterSection(_Section):
@@ -119,25 +160,54 @@ class RewriterSection(_Section):
 
     Attributes:
         enabled: Set to false to leave the rewriter out.
-        base: Model to tune.
+        base: Model to tune, by name or with its revision.
         train_turns: Conversational training turns to use, ``null`` for all.
         test_turns: Conversational test turns to use, ``null`` for all.
         max_new_tokens: Length limit of every rewrite, sampled, untuned and tuned, in tokens.
         candidates: Sampling.
         reward: Reward.
         pairs: Pair building.
+        methods: Trainings, each going on from the adapter of the one before; the last one is the tuned rewriter.
+        sft: Imitation.
         training: DPO.
+        grpo: GRPO.
+        best_of: Samples of the untuned rewriter a test turn, of which the reward takes the best; 0 leaves it out.
+        yardsticks: Supervised rewards to train by as well (the same candidates, pairs and settings, without ``grpo``).
     """
 
     enabled: bool = True
-    base: str = "packaged:smollm2-135m-instruct"
+    base: str | ModelSpec = "packaged:smollm2-135m-instruct"
     train_turns: int | None = Field(default=None, ge=1)
     test_turns: int | None = Field(default=None, ge=1)
     max_new_tokens: int = Field(default=40, ge=4)
     candidates: Candidates = Candidates()
     reward: Reward = Reward()
     pairs: Pairs = Pairs()
+    methods: list[Method] = Field(default=["dpo"], min_length=1)
+    sft: SftSettings = SftSettings()
     training: DpoSettings = DpoSettings()
+    grpo: GrpoSettings = GrpoSettings()
+    best_of: int = Field(default=0, ge=0)
+    yardsticks: list[Yardstick] = []
+
+    @model_validator(mode="after")
+    def _in_order(self) -> RewriterSection:
+        known = ("sft", "dpo", "grpo")
+        if [method for method in known if method in self.methods] != self.methods:
+            raise ValueError(f"methods: found {self.methods}, expected some of {', '.join(known)}, in this order, once")
+        if self.yardsticks and set(self.methods) == {"grpo"}:
+            raise ValueError("yardsticks: they are trained by sft and dpo, and methods names neither")
+        return self
+
+    @property
+    def base_model(self) -> str:
+        """Name of the base."""
+        return self.base if isinstance(self.base, str) else self.base.model
+
+    @property
+    def base_spec(self) -> str | dict[str, str]:
+        """The base as ``load_generator`` and the trainings take it."""
+        return self.base if isinstance(self.base, str) else self.base.model_dump(exclude_defaults=True)
 
 
 class RerankerTraining(_Section):
@@ -191,12 +261,16 @@ class EvaluationSection(_Section):
     Attributes:
         rewriter_measures: Retrieval measures of the rewriter table.
         reranker_measures: Retrieval measures of the reranker table, next to UDCG and answer accuracy.
+        transfer: BEIR folders with conversations whose turns the rewriters meet untouched: a table each.
+        transfer_turns: Turns of each, ``null`` for all.
         udcg_k: Depth of UDCG; 0 leaves it out (it needs one prompt a passage).
         answer_k: Passages in the answering prompt; 0 leaves answers out.
     """
 
     rewriter_measures: list[str] = Field(default=["MRR@10", "nDCG@10", "R@10"], min_length=1)
     reranker_measures: list[str] = Field(default=["MRR@10", "nDCG@10"], min_length=1)
+    transfer: list[Path] = []
+    transfer_turns: int | None = Field(default=None, ge=1)
     udcg_k: int = Field(default=5, ge=0)
     answer_k: int = Field(default=3, ge=0)
 

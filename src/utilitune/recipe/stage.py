@@ -81,7 +81,10 @@ def dependencies(stage: Stage, workspace: Workspace) -> dict[str, Any]:
     return {
         "settings": stage.settings(workspace.recipe),
         "identities": identities(workspace.recipe, stage.keys),
-        "files": workspace.input_files() if "data" in stage.keys else {},
+        "files": {
+            **(workspace.input_files() if "data" in stage.keys else {}),
+            **(workspace.transfer_files() if "evaluation.transfer" in stage.keys else {}),
+        },
         "upstream": upstream,
         "code": source_hash(packages, (Path(inspect.getfile(stage.action)), WORKSPACE)),
         "libraries": library_versions(packages),

@@ -75,12 +75,26 @@ class Workspace:
 
     def queries(self, part: str, limit: int | None = None) -> list[Query]:
         """Return the queries of a part; ``limit`` picks a fixed pseudo-random subset that grows with the limit."""
-        ids = self.split[part]
-        if limit is not None:
-            ids = sorted(ids, key=lambda query_id: hashlib.sha256(f"{self.recipe.seed}\0{query_id}".encode()).digest())
-            ids = ids[:limit]
         by_id = {query.id: query for query in self.dataset.queries}
-        return [by_id[query_id] for query_id in ids]
+        found = [by_id[query_id] for query_id in self.split[part]]
+        return found if limit is None else _picked(found, self.recipe.seed, limit)
+
+    def transfer(self, folder: Path) -> tuple[Dataset, list[Query]]:
+        """Return a data set of ``evaluation.transfer`` and its conversational turns, no more than the recipe takes."""
+        dataset = load_dataset(folder, on_bad_line=self.recipe.on_bad_line)
+        turns = [query for query in dataset.queries if query.history]
+        limit = self.recipe.evaluation.transfer_turns
+        if limit is None:
+            return dataset, turns
+        return dataset, _picked(turns, self.recipe.seed, limit)
+
+    def transfer_files(self) -> dict[str, str]:
+        """Return hashes of the data files of ``evaluation.transfer``."""
+        return {
+            f"{folder}/{path.relative_to(folder)}": file_hash(path)
+            for folder in self.recipe.evaluation.transfer
+            for path in sorted({path for pattern in DATA_FILES for path in folder.glob(pattern) if path.is_file()})
+        }
 
     def note(self, role: str, model: Generator) -> None:
         """Put the identity of a model into the record of the stage at work."""
@@ -108,7 +122,7 @@ class Workspace:
         """Return the untuned model that rewrites; the generator itself when the recipe names one for both."""
         from utilitune.generator import load_generator
 
-        base = self.recipe.rewriter.base
+        base = self.recipe.rewriter.base_spec
         model = self._generator if base == self.recipe.generator else load_generator(base)
         self.note("rewriter.base", model)
         return model
@@ -132,3 +146,8 @@ class Workspace:
             if read_manifest(folder).get("corpus_sha256") != corpus:
                 raise DataError(f"{folder} is an index of another corpus than {self.data}; run stage 'index' again")
         return {name: load_index(self.folder("index") / name) for name in self.recipe.retrievers}
+
+
+def _picked(queries: list[Query], seed: int, limit: int) -> list[Query]:
+    """Return a fixed pseudo-random subset that grows with the limit."""
+    return sorted(queries, key=lambda query: hashlib.sha256(f"{seed}\0{query.id}".encode()).digest())[:limit]

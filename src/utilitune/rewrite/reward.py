@@ -120,7 +120,7 @@ def reward_candidates(
         repeated=wanted - len({key[1:] for key in labels if key[2]}) if made else 0,
     )
     parts: list[dict[str, float]] = [{} for _ in rows]
-    for label_set, utility in _utility_names(labels).items():
+    for label_set, utility in (_utility_names(labels) if made else {}).items():
         for name in runs:
             for row, lists, part in zip(rows, found, parts, strict=True):
                 value = _aggregate(aggregate, label_set, row.query_id, lists[name], labels)

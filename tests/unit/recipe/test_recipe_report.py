@@ -34,6 +34,9 @@ def finish(out, training=None):
             "models": {"generator": stage},
         }
         (out / stage / "stage.json").write_text(json.dumps(record))
+    for stage in ("best-of", "transfer"):
+        (out / stage).mkdir()
+        (out / stage / "stage.json").write_text(json.dumps({"stage": stage, "status": "left out"}))
     for name in ("untuned", "tuned"):
         rows = [{"query_id": f"c{i}_2", "text": f"river of {'Eke' if i == 4 else 'Fim'}"} for i in (4, 5)]
         (out / "rewrite" / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -89,7 +92,7 @@ def test_a_row_of_human_rewrites_needs_one_for_every_turn_and_says_so(tiny, reci
     found, _ = report(recipe())
     assert "No row for human rewrites: 1 of 2 turns have one." in found["tables"][0]["notes"]
     turns = Workspace(recipe()).queries("test_turns")
-    assert "human rewrite" in query_forms(Workspace(recipe()), [turn for turn in turns if turn.rewrite])
+    assert "human rewrite" in query_forms([turn for turn in turns if turn.rewrite], recipe().out / "rewrite", ["dpo"])
 
 
 def test_the_runs_of_both_rewriters_are_kept_and_the_page_shows_them(recipe):

@@ -5,6 +5,7 @@
 
 import json
 import os
+import shutil
 
 import pytest
 
@@ -19,7 +20,9 @@ REAL = ("data", "index", "retrieve")
 REWRITER = {"candidates", "reward", "pairs", "train-rewriter", "rewrite"}
 AFTER_LABEL = {"train-reranker", "rerank", "utility", "answer", "evaluate"}
 AFTER_RETRIEVE = {"label", *AFTER_LABEL}
-ALL = set(STAGES)
+ASKED = {"train-sft", "train-grpo", "yardsticks", "best-of", "transfer"}
+"""Stages that the tiny recipe does not ask for."""
+ALL = set(STAGES) - ASKED
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +52,8 @@ def run(recipe):
         if name in REAL:
             if run_stage(stage, workspace) == "ran":
                 ran.add(name)
+        elif stage.left_out(workspace) is not None:
+            run_stage(stage, workspace)
         elif not is_current(stage, workspace):
             pretend(stage, workspace)
             ran.add(name)
@@ -78,6 +83,10 @@ KEYS = {
     "rewriter.pairs.margin=0.1": {"pairs", "train-rewriter", "rewrite", "evaluate"},
     "rewriter.training.lr=0.1": {"train-rewriter", "rewrite", "evaluate"},
     "rewriter.test_turns=1": {"rewrite", "evaluate"},
+    "rewriter.methods=[sft, dpo]": {"train-sft", "train-rewriter", "rewrite", "evaluate"},
+    "rewriter.methods=[dpo, grpo]": {"train-rewriter", "train-grpo", "rewrite", "evaluate"},
+    "rewriter.yardsticks=[gold-rank]": {"yardsticks", "rewrite", "evaluate"},
+    "rewriter.best_of=2": {"best-of", "evaluate"},
     "reranker.base=packaged:all-minilm-l6-v2": AFTER_LABEL,
     "reranker.depth=3": {"retrieve", *AFTER_RETRIEVE},
     "reranker.train_queries=2": {"retrieve", *AFTER_RETRIEVE},
@@ -135,6 +144,16 @@ def test_changed_judgements_reach_the_report(tiny, recipe):
     run(recipe())
     append(tiny / "data" / "qrels.tsv", "q5\tp0\t1\n")
     assert {"data", "evaluate"} <= run(recipe())
+
+
+def test_a_changed_file_of_a_transfer_set_is_seen(tiny, recipe):
+    shutil.copytree(tiny / "data", tiny / "away")
+    asked = f"evaluation.transfer=[{tiny / 'away'}]"
+    run(recipe())
+    assert run(recipe(asked)) == {"transfer", "evaluate"}
+    corpus = tiny / "away" / "corpus.jsonl"
+    corpus.write_text(corpus.read_text().replace("river", "stream"))
+    assert run(recipe(asked)) == {"transfer", "evaluate"}
 
 
 def test_changed_answers_reach_the_report(tiny, recipe):

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import shutil
 
 import pytest
 
@@ -51,15 +52,23 @@ def whole(tiny, recipe, monkeypatch):
     monkeypatch.setenv("UTILITUNE_CACHE", str(tiny / "cache"))
     logging.getLogger("bm25s").setLevel(logging.WARNING)
     write_models(tiny)
+    shutil.copytree(tiny / "data", tiny / "away")
     return recipe(
         "reranker.utilities=[entropy-drop]",
         "rewriter.reward.utilities=[entropy-drop]",
         "rewriter.candidates.n=2",
         "rewriter.max_new_tokens=8",
         "rewriter.pairs={keep: 1.0, max_length: 1024}",
+        "rewriter.methods=[sft, dpo, grpo]",
+        "rewriter.sft={epochs: 1}",
         "rewriter.training.epochs=1",
+        "rewriter.grpo={max_steps: 1, generations: 2, batch_size: 1}",
+        "rewriter.best_of=1",
+        "rewriter.yardsticks=[gold-rank]",
+        f"evaluation.transfer=[{tiny / 'away'}]",
         "reranker.training={epochs: 1, max_length: 64}",
-        "evaluation={udcg_k: 2, answer_k: 1}",
+        "evaluation.udcg_k=2",
+        "evaluation.answer_k=1",
     )
 
 
@@ -67,12 +76,27 @@ def test_every_stage_runs_once_and_the_report_says_with_what(whole):
     assert run_recipe(whole) == dict.fromkeys(STAGES, "ran")
     assert run_recipe(whole) == dict.fromkeys(STAGES, "unchanged")
     report = json.loads((whole.out / "evaluate" / "report.json").read_text())
-    assert [len(table["rows"]) for table in report["tables"]] == [4, 3]
+    rewriters = [
+        "raw question",
+        "first question + question",
+        "history concatenation",
+        "untuned rewriter",
+        "tuned by sft so far",
+        "tuned by dpo so far",
+        "tuned rewriter",
+        "yardstick gold-rank",
+    ]
+    assert [[row["name"] for row in table["rows"]] for table in report["tables"][:2]] == [
+        [*rewriters, "untuned, best of 1"],
+        rewriters,
+    ]
+    assert [len(table["rows"]) for table in report["tables"][2:]] == [3]
     stages = report["manifest"]["stages"]
     reader = stages["label"]["models"]["generator"]
     assert len(reader["revision"]) == 64
     assert stages["answer"]["models"]["generator"] == stages["utility"]["models"]["generator"] == reader
-    assert set(stages["rewrite"]["models"]) == {"rewriter.base", "tuned rewriter"}
+    made = {f"{name} rewriter" for name in ("sft", "dpo", "tuned", "gold-rank")}
+    assert set(stages["rewrite"]["models"]) == {"rewriter.base", *made}
     assert stages["rewrite"]["models"]["tuned rewriter"]["adapter"]
     assert not stages["retrieve"].get("models")
     card = json.loads((whole.out / "train-rewriter" / "rewriter.json").read_text())

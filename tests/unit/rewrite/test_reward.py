@@ -212,6 +212,7 @@ def test_gold_rank_by_hand_needs_no_generator(labels):
     rows = make(labels, utilities=["gold-rank"], generator=None, k=1, scale="raw", qrels={"q": {"p2": 1.0, "p1": 0.0}})
     assert [row.parts["bm25/gold-rank"] for row in rows] == [0.5, 0.0, 0.0]
     assert [row.parts["dense/gold-rank"] for row in rows] == [1.0, 1.0, 0.0]
+    assert [row.utility for row in rows] == [0.75, 0.5, 0.0]
     assert rows[0].passages == {"bm25": ("p1",), "dense": ("p2",)}
     assert not labels[1]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from utilitune.recipe.stage import Stage
-from utilitune.recipe.stages import data, evaluate, reranker, rewriter
+from utilitune.recipe.stages import data, evaluate, reranker, rewriter, transfer
 
 STAGES: dict[str, Stage] = {
     stage.name: stage
@@ -13,8 +13,13 @@ STAGES: dict[str, Stage] = {
         rewriter.CANDIDATES,
         rewriter.REWARD,
         rewriter.PAIRS,
+        rewriter.TRAIN_SFT,
         rewriter.TRAIN,
+        rewriter.TRAIN_GRPO,
+        rewriter.YARDSTICKS,
         rewriter.REWRITE,
+        rewriter.BEST_OF,
+        transfer.TRANSFER,
         reranker.RETRIEVE,
         reranker.LABEL,
         reranker.TRAIN,

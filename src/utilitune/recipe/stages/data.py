@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from utilitune.errors import DataError
 from utilitune.progress import say
-from utilitune.recipe.schema import SAMPLE, Bm25Config, Recipe
+from utilitune.recipe.schema import SAMPLE, Bm25Config, DenseConfig, Recipe
 from utilitune.recipe.stage import Stage
 from utilitune.recipe.workspace import Workspace
-from utilitune.records import Query, split_by_field, split_queries, write_json
+from utilitune.records import Passage, Query, split_by_field, split_queries, write_json
+
+if TYPE_CHECKING:
+    from utilitune.retrieval import Retriever
 
 
 def _split(queries: Sequence[Query], recipe: Recipe) -> tuple[list[Query], list[Query]]:
@@ -54,19 +57,19 @@ def _make_data(workspace: Workspace) -> Mapping[str, Any]:
     return {"passages": len(dataset.corpus), "judged": len(dataset.qrels), **sizes, **dataset.counts}
 
 
-def _build_indexes(workspace: Workspace) -> Mapping[str, Any]:
+def build_index(config: Bm25Config | DenseConfig, corpus: Sequence[Passage]) -> Retriever:
+    """Build a retriever as the recipe describes it."""
     from utilitune.retrieval import Bm25Retriever, DenseRetriever
 
+    if isinstance(config, Bm25Config):
+        return Bm25Retriever.build(corpus, k1=config.k1, b=config.b, engine=config.engine)
+    return DenseRetriever.build(corpus, encoder=config.encoder, index=config.index)
+
+
+def _build_indexes(workspace: Workspace) -> Mapping[str, Any]:
     for name, config in workspace.recipe.retrievers.items():
         say(f"index {name}: {config.kind}")
-        if isinstance(config, Bm25Config):
-            Bm25Retriever.build(workspace.dataset.corpus, k1=config.k1, b=config.b, engine=config.engine).save(
-                workspace.folder("index") / name
-            )
-        else:
-            DenseRetriever.build(workspace.dataset.corpus, encoder=config.encoder, index=config.index).save(
-                workspace.folder("index") / name
-            )
+        build_index(config, workspace.dataset.corpus).save(workspace.folder("index") / name)
     return {"indexes": len(workspace.recipe.retrievers), "passages": len(workspace.dataset.corpus)}
 
 

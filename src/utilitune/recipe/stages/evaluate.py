@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from utilitune.evaluation import Row, Table, evaluate, ranking, render_table, write_report
 from utilitune.recipe.schema import Recipe
@@ -25,11 +25,16 @@ from utilitune.records import (
     write_run,
     write_text,
 )
+from utilitune.rewrite.cheap import CHEAP
+
+if TYPE_CHECKING:
+    from utilitune.retrieval import Retriever
 
 DEPTH = 100
 """Passages a query for the rewriter's runs: enough for every cut-off in use."""
 ANSWER_MEASURES = ("contains", "EM", "F1")
 BEFORE, AFTER = "first stage", "tuned reranker"
+BEFORE_REWRITER, AFTER_REWRITER = "untuned rewriter", "tuned rewriter"
 
 
 def _done(workspace: Workspace, stage: str) -> bool:
@@ -45,15 +50,28 @@ def _texts(path: Path) -> dict[str, str]:
     return {str(row["query_id"]): str(row["text"]) for _, row in read_rows(path)}
 
 
-def query_forms(workspace: Workspace, turns: Sequence[Query]) -> dict[str, dict[str, str]]:
-    """Return ``{system: {query_id: search text}}``: every way to search for a conversational turn."""
-    folder = workspace.folder("rewrite")
+def query_forms(turns: Sequence[Query], folder: Path, methods: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return ``{system: {query_id: search text}}``: every way to search for a conversational turn.
+
+    Args:
+        turns: The turns.
+        folder: Rewrites of each rewriter, a file each.
+        methods: Trainings of the tuned one.
+
+    Returns:
+        The forms, in the order of a table.
+    """
     forms = {
         "raw question": {turn.id: turn.text for turn in turns},
         "first question + question": {turn.id: turn.first_and_last for turn in turns},
-        "untuned rewriter": _texts(folder / "untuned.jsonl"),
-        "tuned rewriter": _texts(folder / "tuned.jsonl"),
+        "history concatenation": {turn.id: CHEAP["history"](turn) for turn in turns},
+        BEFORE_REWRITER: _texts(folder / "untuned.jsonl"),
+        **{f"tuned by {method} so far": _texts(folder / f"{method}.jsonl") for method in methods[:-1]},
+        AFTER_REWRITER: _texts(folder / "tuned.jsonl"),
     }
+    named = {"untuned", "tuned", *methods}
+    others = [path for path in sorted(folder.glob("*.jsonl")) if path.stem not in named]
+    forms |= {f"yardstick {path.stem}": _texts(path) for path in others}
     human = {turn.id: turn.rewrite for turn in turns if turn.rewrite}
     if len(human) == len(turns):
         forms["human rewrite"] = human
@@ -62,31 +80,65 @@ def query_forms(workspace: Workspace, turns: Sequence[Query]) -> dict[str, dict[
 
 def _rewriter_table(workspace: Workspace) -> Table | str:
     """Return the rewriter's table, or why there is none."""
-    turns = workspace.queries("test_turns", workspace.recipe.rewriter.test_turns)
+    recipe = workspace.recipe
+    turns = workspace.queries("test_turns", recipe.rewriter.test_turns)
     judged = _judged(workspace.dataset, turns)
     if not judged.queries:
         return f"Rewriter: none of the {len(turns)} test turns is judged, so it is not measured."
-    columns = workspace.recipe.evaluation.rewriter_measures
+    forms = query_forms(judged.queries, workspace.folder("rewrite"), recipe.rewriter.methods)
+    if _done(workspace, "best-of"):
+        forms[f"untuned, best of {recipe.rewriter.best_of}"] = _texts(workspace.folder("best-of") / "best-of.jsonl")
+    title = "Rewriter: search text of conversational test turns"
+    return _search_table(title, judged, workspace.retrievers, forms, recipe, workspace.folder("evaluate") / "runs")
+
+
+def _transfer_tables(workspace: Workspace) -> list[Table | str]:
+    """Return a table for each data set that no training has seen."""
+    from utilitune.retrieval import load_index
+
+    made: list[Table | str] = []
+    recipe = workspace.recipe
+    for path in recipe.evaluation.transfer if _done(workspace, "transfer") else ():
+        folder = workspace.folder("transfer") / path.name
+        dataset, turns = workspace.transfer(path)
+        judged = _judged(dataset, turns)
+        if not judged.queries:
+            made.append(f"Rewriter on {path.name}: none of the {len(turns)} turns is judged, so it is not measured.")
+            continue
+        retrievers = {name: load_index(folder / "index" / name) for name in recipe.retrievers}
+        forms = query_forms(judged.queries, folder, recipe.rewriter.methods)
+        title = f"Rewriter on {path.name}, which no training has seen"
+        made.append(_search_table(title, judged, retrievers, forms, recipe, workspace.folder("evaluate") / path.name))
+    return made
+
+
+def _search_table(
+    title: str,
+    judged: Dataset,
+    retrievers: Mapping[str, Retriever],
+    forms: Mapping[str, Mapping[str, str]],
+    recipe: Recipe,
+    runs_folder: Path,
+) -> Table:
+    """Search with every form of the judged turns, keep the runs of both rewriters, and score all."""
+    columns = recipe.evaluation.rewriter_measures
     rows: list[Row] = []
-    for name, retriever in workspace.retrievers.items():
+    for name, retriever in retrievers.items():
         runs = {
             system: retriever.search([replace(turn, text=texts[turn.id]) for turn in judged.queries], k=DEPTH)
-            for system, texts in query_forms(workspace, judged.queries).items()
+            for system, texts in forms.items()
         }
         for moment in ("untuned", "tuned"):
-            write_run(workspace.folder("evaluate") / "runs" / f"{name}.{moment}.trec", runs[f"{moment} rewriter"])
+            write_run(runs_folder / f"{name}.{moment}.trec", runs[f"{moment} rewriter"])
         rows += evaluate(judged, runs, columns).rows(block=name)
     human = sum(bool(turn.rewrite) for turn in judged.queries)
-    return Table(
-        title="Rewriter: search text of conversational test turns",
-        columns=columns,
-        rows=rows,
-        before="untuned rewriter",
-        after=["tuned rewriter"],
-        notes=[f"No row for human rewrites: {human} of {len(judged.queries)} turns have one."]
-        if human < len(judged.queries)
-        else [],
-    )
+    methods = recipe.rewriter.methods
+    notes = [f"The tuned rewriter: {' then '.join(methods)}."] if len(methods) > 1 else []
+    if human < len(judged.queries):
+        notes.append(f"No row for human rewrites: {human} of {len(judged.queries)} turns have one.")
+    # Where several trainings follow each other, each of them is set against the untuned rewriter.
+    after = [AFTER_REWRITER, *(name for name in forms if name.startswith(("tuned by", "yardstick", "untuned, best")))]
+    return Table(title=title, columns=columns, rows=rows, before=BEFORE_REWRITER, after=after, notes=notes)
 
 
 def _oracle(run: Run, dataset: Dataset) -> Run:
@@ -195,11 +247,9 @@ def _evaluate(workspace: Workspace) -> Mapping[str, Any]:
         if not _done(workspace, stage):
             notes.append(f"Stage {stage!r} was left out: {records[stage].get('reason')}.")
             continue
-        made = make(workspace)
-        if isinstance(made, Table):
-            tables.append(made)
-        else:
-            notes.append(made)
+        made = [make(workspace), *(_transfer_tables(workspace) if stage == "rewrite" else ())]
+        tables += [one for one in made if isinstance(one, Table)]
+        notes += [one for one in made if isinstance(one, str)]
     write_report(
         folder,
         tables,
@@ -223,8 +273,11 @@ def _evaluate(workspace: Workspace) -> Mapping[str, Any]:
 EVALUATE = Stage(
     name="evaluate",
     about="score everything, before and after, and write the report",
-    needs=("data", "index", "rewrite", "retrieve", "train-reranker", "rerank", "utility", "answer"),
+    needs=(
+        *("data", "index", "rewrite", "best-of", "transfer"),
+        *("retrieve", "train-reranker", "rerank", "utility", "answer"),
+    ),
     keys=tuple(Recipe.model_fields),
-    code=("records", "retrieval", "evaluation", "recipe"),
+    code=("records", "retrieval", "evaluation", "rewrite", "recipe"),
     action=_evaluate,
 )
