@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import exp
+from math import exp, isfinite
 from typing import Any
 
 from utilitune.evaluation.answer_accuracy import accuracy
@@ -85,10 +85,7 @@ def curves(run: RunFolder) -> list[dict[str, Any]]:
     """Return the training curves: the rewriter's by step, the reranker's by epoch."""
     rewriter, reranker = run.training("train-rewriter"), run.training("train-reranker")
     log = rewriter.get("log") or []
-    epochs = [
-        {"epoch": row["epoch"], "loss": row.get("loss"), **(row.get("dev") or {})}
-        for row in reranker.get("epochs") or []
-    ]
+    epochs = [{**row, **(row.get("dev") or {})} for row in reranker.get("epochs") or []]
     kept = f"Epoch {reranker['kept_epoch']} was kept." if "kept_epoch" in reranker else ""
     wanted = (
         ("Rewriter training: loss", log, "step", {"loss": "loss"}, str(rewriter.get("reading", ""))),
@@ -107,7 +104,9 @@ def curves(run: RunFolder) -> list[dict[str, Any]]:
 
 
 def _points(rows: Sequence[Mapping[str, Any]], x: str, y: str) -> list[list[float]]:
-    return [[row[x], row[y]] for row in rows if isinstance(row.get(y), int | float)]
+    """Return the rows that hold both numbers; logs of other trainings hold other columns."""
+    pairs = [(row.get(x), row.get(y)) for row in rows]
+    return [[a, b] for a, b in pairs if isinstance(a, int | float) and isinstance(b, int | float) and isfinite(b)]
 
 
 def gains(run: RunFolder) -> list[dict[str, Any]]:
