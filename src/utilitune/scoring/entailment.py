@@ -59,23 +59,25 @@ class StringMatch:
         return [[match(answer, gold) for answer in answers] for gold in golds]
 
 
-def make_judge(spec: object) -> Judge:
+def make_judge(spec: object, revision: str | None = None) -> Judge:
     """Make a judge.
 
     Args:
-        spec: A name in ``ANSWER_MEASURES``, or ``nli:MODEL`` with a model folder, ``packaged:NAME`` or a Hub id (with
-            ``@REVISION``, where one is wanted).
+        spec: A name in ``ANSWER_MEASURES``, or ``nli:MODEL`` with a model folder, ``packaged:NAME`` or a Hub id.
+        revision: Revision of a model on the Hub; ``None`` for its newest.
 
     Returns:
         The judge; a model's weights are loaded when the first answers are judged.
 
     Raises:
-        ConfigError: For an unknown name, or a model that cannot judge entailment.
+        ConfigError: For an unknown name, a model that cannot judge entailment, or a revision of what has none.
     """
     if isinstance(spec, str) and spec.startswith(NLI):
         from utilitune.scoring.nli_judge import NliJudge
 
-        return NliJudge(spec.removeprefix(NLI))
+        return NliJudge(spec.removeprefix(NLI), revision)
     if not isinstance(spec, str) or spec not in ANSWER_MEASURES:
         raise ConfigError(f"no judge named {spec!r}; known: {', '.join(ANSWER_MEASURES)}, {NLI}MODEL")
+    if revision is not None:
+        raise ConfigError(f"judge {spec!r} matches strings and has no revision; leave judge_revision out")
     return StringMatch(spec)

@@ -27,11 +27,12 @@ class NliJudge:
     nothing is ever padded, so a number does not depend on its batch mates.
     """
 
-    def __init__(self, model: str) -> None:
+    def __init__(self, model: str, revision: str | None = None) -> None:
         """Read the model's configuration.
 
         Args:
-            model: Model folder, ``packaged:NAME``, or Hub id with an optional ``@REVISION``.
+            model: Model folder, ``packaged:NAME``, or Hub id.
+            revision: Revision on the Hub; ``None`` for the newest.
 
         Raises:
             ConfigError: If there is no such model, or it is no classifier with an entailment label.
@@ -39,7 +40,7 @@ class NliJudge:
         from transformers import AutoConfig
 
         self.model = model
-        self._source, self._hub = _located(model)
+        self._source, self._hub = _located(model, revision)
         try:
             config = AutoConfig.from_pretrained(self._source, trust_remote_code=False, **self._hub)
         except (OSError, ValueError) as error:
@@ -153,16 +154,17 @@ class NliJudge:
         return model.to(device).eval(), tokenizer, _window(model, tokenizer)
 
 
-def _located(model: str) -> tuple[str | Path, dict[str, Any]]:
+def _located(model: str, revision: str | None) -> tuple[str | Path, dict[str, Any]]:
     """Return where the model lies, and what ``from_pretrained`` needs to know; a folder never touches the network."""
     found = resolve_model(model)
     folder = Path(found).expanduser()
     if folder.is_dir():
+        if revision is not None:
+            raise ConfigError(f"judge model {model!r} is a folder and has no revision; leave judge_revision out")
         return folder, {"local_files_only": True, "revision": None}
     if model.startswith((".", "/", "~")) or model.count("/") > 1:
         raise ConfigError(f"judge model folder {model!r} does not exist; give a folder, a Hub id, or {PREFIX}NAME")
-    name, _, revision = model.partition("@")
-    return name, {"local_files_only": False, "revision": revision or "main"}
+    return model, {"local_files_only": False, "revision": revision or "main"}
 
 
 def _entailment_label(model: str, config: Any) -> tuple[int, dict[int, str]]:

@@ -149,6 +149,10 @@ def _checked(utility: Any, name: str) -> Utility:
     lacking = [member for member in _MEMBERS if not hasattr(utility, member)]
     if lacking:
         raise ConfigError(f"utility {name} lacks {', '.join(lacking)}; a utility has: {', '.join(_MEMBERS)}")
+    if not isinstance(utility.name, str) or not utility.name or "@" in utility.name:
+        raise ConfigError(
+            f"utility {name} is named {utility.name!r}; expected text without '@', which ends the name in a label set"
+        )
     try:
         json.dumps(dict(utility.parameters), allow_nan=False)
     except (TypeError, ValueError) as error:

@@ -46,6 +46,7 @@ class Sper:
         temperature: float = 1.0,
         seed: int = 0,
         judge: str = DEFAULT_JUDGE,
+        judge_revision: str | None = None,
         prompt: str | Template = "answer",
         max_new_tokens: int | None = None,
     ) -> None:
@@ -56,6 +57,7 @@ class Sper:
             temperature: Of the sampler, > 0; weights are of temperature 1 whatever this is.
             seed: Seed of the sampler.
             judge: ``contains``, ``EM``, ``F1`` or ``nli:MODEL``; see ``make_judge``.
+            judge_revision: Revision of an NLI model on the Hub; its newest when ``None``.
             prompt: Packaged prompt, prompt file, or a loaded template.
             max_new_tokens: Length limit of an answer in tokens, >= 1; the prompt's own when ``None``.
 
@@ -70,7 +72,8 @@ class Sper:
         if isinstance(seed, bool) or not isinstance(seed, int):
             raise ConfigError(f"seed is {seed!r}; expected a whole number")
         self.n, self.temperature, self.seed = n, float(temperature), seed
-        self.judge = make_judge(judge)
+        self.judge = make_judge(judge, judge_revision)
+        self._judge_revision = judge_revision
         self.contexts = Contexts(prompt, max_new_tokens)
 
     @property
@@ -81,6 +84,7 @@ class Sper:
             temperature=None if self.temperature == 1 else self.temperature,
             seed=None if self.seed == 0 else self.seed,
             judge=None if self.judge.name == DEFAULT_JUDGE else self.judge.name,
+            judge_revision=self._judge_revision,
         )
         return f"sper{own}{self.contexts.suffix}"
 

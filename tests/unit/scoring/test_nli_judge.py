@@ -224,6 +224,12 @@ def test_folders_that_are_not_there(tmp_path):
         make_judge("nli:packaged:nothing")
 
 
+def test_revisions(folder):
+    for spec in ("contains", f"nli:{folder}"):
+        with pytest.raises(ConfigError, match="no revision; leave judge_revision out"):
+            make_utility({"name": "sper", "judge": spec, "judge_revision": "abc"})
+
+
 def test_a_pair_that_does_not_fit_fails_its_row_alone(folder, tiny, world):
     """B19, B27: a cut text would be another text."""
     judge = make_judge(f"nli:{folder}")

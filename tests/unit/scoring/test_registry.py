@@ -139,6 +139,8 @@ def test_a_utility_in_a_file_may_be_a_dataclass_with_a_required_parameter(tmp_pa
     assert sys.modules["json"].__name__ == "json" and hasattr(sys.modules["json"], "dumps")
     with pytest.raises(ConfigError, match=r"needs the parameter 'scale': give json\.py:Scaled,scale=…"):
         make_utility("json.py:Scaled")
+    with pytest.raises(ConfigError, match="text without '@'"):
+        make_utility("json.py:Scaled,scale=1,name=a@b")
     with pytest.raises(ConfigError, match="cannot be hashed into a label set"):
         make_utility("json.py:Odd,scale=1")
 
