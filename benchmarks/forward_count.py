@@ -19,6 +19,7 @@ class ForwardCount:
         tokens: Tokens that went through the layers, padding and finished rows included.
         real: Tokens among them that are no padding.
         decoded: Of ``tokens``, those that went through one position a row at a time.
+        attended: Pairs of a token (no padding) and one before it or itself, over all passes.
         projected: Positions that went through the language-model head.
         sequences: Prompt and answer of everything asked for, the answer's last token left out (nobody needs to run it).
         prompts: The prompts among them.
@@ -28,6 +29,7 @@ class ForwardCount:
     tokens: int = 0
     real: int = 0
     decoded: int = 0
+    attended: int = 0
     projected: int = 0
     sequences: list[Ids] = field(default_factory=list)
     prompts: list[Ids] = field(default_factory=list)
@@ -74,6 +76,8 @@ def counted(generator: Any) -> Iterator[ForwardCount]:
         count.calls += 1
         count.tokens += ids.numel()
         count.real += ids.numel() if mask is None else int(mask[:, -ids.shape[1] :].sum())
+        if mask is not None:
+            count.attended += int((mask.cumsum(-1) * mask)[:, -ids.shape[1] :].sum())
         count.decoded += ids.numel() if ids.shape[1] == 1 else 0
 
     def head(module: Any, args: tuple[Any, ...]) -> None:

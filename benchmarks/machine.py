@@ -51,6 +51,15 @@ def layer_shapes(model: Any) -> Counter[tuple[int, int]]:
     )
 
 
+def attention_width(model: Any) -> int:
+    """Return heads times head size, summed over the layers that attend to everything (sliding ones are left out)."""
+    config = model.config.get_text_config()
+    heads = int(config.num_attention_heads)
+    size = int(getattr(config, "head_dim", None) or config.hidden_size // heads)
+    kinds = getattr(config, "layer_types", None) or ["full_attention"] * int(config.num_hidden_layers)
+    return heads * size * kinds.count("full_attention")
+
+
 def gemm_rate(model: Any, clock: Callable[[], float], rows: int = 512, seconds: float = 1.0) -> float:
     """Measure float multiply-adds of the model's own matrices, each against ``rows`` tokens.
 

@@ -1,5 +1,6 @@
 """Inverse-CDF draws."""
 
+import pytest
 import torch
 
 from utilitune.generator.sampling import Sampler, draw
@@ -29,6 +30,20 @@ def test_rows_with_and_without_nucleus_do_not_meet():
     ones = torch.ones(40, dtype=torch.float64)
     alone = [draw(logits[[i]], uniforms[[i]], ones[[i]], masses[[i]]).item() for i in range(40)]
     assert draw(logits, uniforms, ones, masses).tolist() == alone
+
+
+@pytest.mark.parametrize("scale", [0.0, 0.5, 2.0, 8.0])
+def test_a_nucleus_of_any_size_equals_the_plain_way(scale):
+    """A flat distribution's nucleus is most of the vocabulary, a sharp one's a few tokens."""
+    noise = torch.Generator().manual_seed(2)
+    logits = torch.randn(30, 3000, generator=noise) * scale + torch.linspace(0, 1e-3, 3000)
+    uniforms = torch.rand(30, generator=noise, dtype=torch.float64)
+    got = draw(logits, uniforms, torch.ones(30, dtype=torch.float64), torch.full((30,), 0.9, dtype=torch.float64))
+    for row, (weights, uniform) in enumerate(zip(logits.softmax(-1).double(), uniforms, strict=True)):
+        ordered, ids = weights.sort(descending=True)
+        kept = int((ordered.cumsum(0) < 0.9 * weights.sum()).sum()) + 1
+        inside = ordered[:kept].cumsum(0)
+        assert got[row] == ids[int((inside <= uniform * inside[-1]).sum())]
 
 
 def test_impossible_tokens_are_never_drawn():
