@@ -1,6 +1,7 @@
 """The page: what is on it, that nothing leaves it, and that hostile text stays text."""
 
 import itertools
+import json
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -9,12 +10,13 @@ import pytest
 from finished_run import HOSTILE, finished_run, parsed
 
 from utilitune.errors import ConfigError, DataError
+from utilitune.evaluation import Row, Table, write_report
 from utilitune.evaluation.html import render_page, run_report, write_run_report
 from utilitune.evaluation.html.clean import LIMIT, Cleaner
 from utilitune.evaluation.html.label_tokens import weighted_tokens
 from utilitune.evaluation.html.plot_data import by_kind, reliability
 from utilitune.evaluation.html.plots import plot_svg
-from utilitune.records import Labels, UtilityLabel
+from utilitune.records import Dataset, Labels, Passage, Query, Run, UtilityLabel, write_dataset, write_run
 
 VOID = {"meta", "link", "img", "br", "hr", "input", "path", "use", "rect"}
 
@@ -73,7 +75,7 @@ def test_everything_of_a_run_is_on_the_page(page):
         "Mill 2 lies at Eke 2.",
         "What the labels saw",
         "Calibration of the answers",
-        "Rewriter training: loss learning",
+        "Rewriter, DPO: loss learning",
         "Epoch 2 was kept.",
         '"command": "utilitune run"',
     ):
@@ -199,6 +201,28 @@ def test_without_its_data_a_run_says_that_texts_are_missing(tmp_path):
     body = run_report(folder)
     assert any("could not be read from here" in note for note in body["notes"])
     assert "first stage ▶ tuned reranker" in render_page(body)
+
+
+def test_a_table_of_another_data_set_shows_that_data_sets_texts(tmp_path):
+    """Query ids may be the same ones in both."""
+    folder = finished_run(tmp_path / "run")
+    other = Dataset([Passage("p0", "Elsewhere.")], [Query("q2", "Another question?")], {"q2": {"p0": 1.0}})
+    write_dataset(tmp_path / "other", other)
+    for name, run in (("untuned", Run()), ("tuned", Run({"q2": [("p0", 1.0)]}))):
+        write_run(folder / "evaluate" / "other" / f"bm25.{name}.trec", run)
+        (folder / "transfer" / "other").mkdir(parents=True, exist_ok=True)
+        (folder / "transfer" / "other" / f"{name}.jsonl").write_text(json.dumps({"query_id": "q2", "text": name}))
+    rows = [Row(f"{name} rewriter", {"X": {"q2": value}}, "bm25") for name, value in (("untuned", 0.0), ("tuned", 1.0))]
+    table = Table("Rewriter on other, which no training has seen", ["X"], rows, before="untuned rewriter")
+    recipe = {"data": "sample", "evaluation": {"transfer": [str(tmp_path / "other")]}}
+    write_report(folder / "evaluate", [table], manifest={"recipe": recipe})
+    (example,) = run_report(folder)["examples"]
+    assert example["title"] == "other · bm25 · untuned rewriter ▶ tuned rewriter, by X"
+    (item,) = example["items"]
+    assert item["question"] == "Another question?"
+    before, after = item["sides"]
+    assert (before["passages"], before["rewrite"], after["rewrite"]) == ([], "untuned", "tuned")
+    assert after["passages"][0]["text"] == "Elsewhere."
 
 
 def test_passages_by_kind():

@@ -13,6 +13,8 @@ from utilitune.records import Labels, Run
 BINS, POINTS = 24, 200
 LABELS = {"label": "retrieve/*.train.trec", "utility": "retrieve/*.test.trec"}
 """Stages that label passages, and the rankings that these were taken from."""
+TRAININGS = {"train-sft": "SFT", "train-rewriter": "DPO", "train-grpo": "GRPO"}
+LOGGED = {"loss": "loss", "margin": "margin", "accuracy": "share of pairs told apart", "reward": "reward"}
 
 
 def all_plots(run: RunFolder) -> list[dict[str, Any]]:
@@ -82,23 +84,23 @@ def _histogram(title: str, x: str, groups: Mapping[str, Sequence[float]]) -> dic
 
 
 def curves(run: RunFolder) -> list[dict[str, Any]]:
-    """Return the training curves: the rewriter's by step, the reranker's by epoch."""
-    rewriter, reranker = run.training("train-rewriter"), run.training("train-reranker")
-    log = rewriter.get("log") or []
+    """Return the training curves: the rewriter's by step, a plot for each number logged; the reranker's by epoch."""
+    reranker = run.training("train-reranker")
     epochs = [{**row, **(row.get("dev") or {})} for row in reranker.get("epochs") or []]
     kept = f"Epoch {reranker['kept_epoch']} was kept." if "kept_epoch" in reranker else ""
-    wanted = (
-        ("Rewriter training: loss", log, "step", {"loss": "loss"}, str(rewriter.get("reading", ""))),
-        ("Rewriter training: reward margin", log, "step", {"margin": "chosen − rejected"}, ""),
-        ("Rewriter training: pairs told apart", log, "step", {"accuracy": "accuracy"}, ""),
-        ("Reranker training: loss", epochs, "epoch", {"loss": "loss"}, ""),
-        ("Reranker training: held-out nDCG", epochs, "epoch", {"ndcg": "nDCG"}, kept),
-    )
+    wanted = []
+    for stage, method in TRAININGS.items():
+        training = run.training(stage)
+        for key, meaning in LOGGED.items():
+            note = str(training.get("reading", "")) if key == "loss" else ""
+            wanted.append((f"Rewriter, {method}: {meaning}", training.get("log") or [], "step", key, meaning, note))
+    wanted.append(("Reranker training: loss", epochs, "epoch", "loss", "loss", ""))
+    wanted.append(("Reranker training: held-out nDCG", epochs, "epoch", "ndcg", "nDCG", kept))
     made = []
-    for title, rows, x, names, note in wanted:
-        series = [{"name": name, "points": _points(rows, x, key)} for key, name in names.items()]
-        if all(one["points"] for one in series):
-            y = next(iter(names.values()))
+    for title, rows, x, key, y, note in wanted:
+        points = _points(rows, x, key)
+        if points:
+            series = [{"name": y, "points": points}]
             made.append({"kind": "lines", "title": title, "x": x, "y": y, "series": series, "note": note})
     return made
 

@@ -111,9 +111,12 @@ class RunFolder:
     @cached_property
     def dataset(self) -> Dataset | None:
         """The data set that the recipe names, ``None`` where it cannot be read."""
+        named = (self.report["manifest"].get("recipe") or {}).get("data")
+        return self.data(self.path / "data" / "world" if named in (None, "sample") else Path(named))
+
+    def data(self, folder: Path) -> Dataset | None:
+        """Return a data set, ``None`` where it cannot be read."""
         recipe = self.report["manifest"].get("recipe") or {}
-        named = recipe.get("data")
-        folder = self.path / "data" / "world" if named in (None, "sample") else Path(named)
         try:
             return load_dataset(folder, on_bad_line=recipe.get("on_bad_line", "error"))
         except UtilituneError:
@@ -134,16 +137,35 @@ class RunFolder:
         path = self.file(name)
         return list(read_answers(path)) if path else []
 
-    def side(self, block: str, name: str) -> Side:
-        """Return rankings and texts behind a row of a recipe's table."""
+    def transferred(self, title: str) -> Path | None:
+        """Return the data set, other than the run's own, that a table is about; ``None`` for the run's own."""
+        evaluation = (self.report["manifest"].get("recipe") or {}).get("evaluation") or {}
+        folders = [Path(named) for named in evaluation.get("transfer") or []]
+        return next((folder for folder in folders if title.startswith(f"Rewriter on {folder.name},")), None)
+
+    def side(self, block: str, name: str, transferred: str = "") -> Side:
+        """Return rankings and texts behind a row of a recipe's table.
+
+        Args:
+            block: Retriever.
+            name: Row, a key of ``SOURCES``; of any other nothing but its name is known.
+            transferred: Name of the other data set that the table is about, if any.
+
+        Returns:
+            The side.
+        """
         source = SOURCES.get(name)
-        if source is None:
+        if source is None or (transferred and not source.rewrites):
             return Side(name)
+        if transferred:
+            # The same files, in a folder of that data set's name.
+            moved = source.run.replace("evaluate/runs/", f"evaluate/{transferred}/")
+            source = Source(moved, rewrites=source.rewrites.replace("rewrite/", f"transfer/{transferred}/"))
         rewrites = self.file(source.rewrites) if source.rewrites else None
-        answers = self.answers(source.answers.format(block=block)) if source.answers else []
+        answers = self.answers(source.answers.replace("{block}", block)) if source.answers else []
         return Side(
             name,
-            self.run(source.run.format(block=block)),
+            self.run(source.run.replace("{block}", block)),
             {str(row["query_id"]): str(row["text"]) for _, row in read_rows(rewrites)} if rewrites else {},
             {answer.query_id: answer.answer for answer in answers},
         )

@@ -65,6 +65,8 @@ def _examples(run: RunFolder) -> list[Example]:
     utilities = run.labels("utility/labels.jsonl")
     found = []
     for table in run.report["tables"]:
+        other = run.transferred(table["title"])
+        dataset = run.data(other) if other else run.dataset
         for row in table["rows"]:
             name, before = row["name"], table["before"]
             if name not in table["after"] or name not in SOURCES or before not in SOURCES:
@@ -75,11 +77,12 @@ def _examples(run: RunFolder) -> list[Example]:
                 continue
             example = largest_changes(
                 Evaluation([measure], sides),
-                run.side(row["block"], before),
-                run.side(row["block"], name),
+                run.side(row["block"], before, other.name if other else ""),
+                run.side(row["block"], name, other.name if other else ""),
                 measure,
-                run.dataset,
-                utilities=utilities.table("abstention") if utilities else None,
+                dataset,
+                utilities=utilities.table("abstention") if utilities and not other else None,
             )
-            found.append(example | {"title": " · ".join(part for part in (row["block"], example["title"]) if part)})
+            parts = (other.name if other else "", row["block"], example["title"])
+            found.append(example | {"title": " · ".join(part for part in parts if part)})
     return found
