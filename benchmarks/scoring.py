@@ -70,14 +70,14 @@ class Size:
     """
 
     counted: int = 200
-    abstention: int = 50
-    grogu: int = 25
-    prompts: int = 12
-    golds: int = 50
-    together: int = 25
+    abstention: int = 40
+    grogu: int = 20
+    prompts: int = 8
+    golds: int = 40
+    together: int = 20
     memory: tuple[int, int] = (50, 400)
     vocabulary: tuple[int, int] = (32_000, 256_000)
-    repeats: int = 3
+    repeats: int = 2
 
 
 QUICK = Size(10, 5, 5, 3, 5, 5, (5, 10), (512, 1024), 1)

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 Ids = tuple[int, ...]
+# Enough for any accelerator; the best cut is looked for among so many at most.
+MOST_ROWS = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +120,8 @@ def length_batches(
             rows, longest = end - begin, new[order[begin]]
             before = max(before, past[order[begin]])
             spread = longest - new[order[end - 1]] + 1
-            if rows > 1 and (rows * (before + longest) > budget or (columns and rows * spread > columns)):
+            over = rows * (before + longest) > budget or bool(columns and rows * spread > columns)
+            if rows > 1 and (over or rows > MOST_ROWS):
                 break
             if best[begin] + rows * longest + overhead < cost:
                 cost, at = best[begin] + rows * longest + overhead, begin
