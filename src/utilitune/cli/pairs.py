@@ -15,6 +15,7 @@ from utilitune.errors import ConfigError
 from utilitune.progress import warn
 
 if TYPE_CHECKING:
+    from utilitune.records import PreferencePair
     from utilitune.scoring import Utility
 
 NAME = "pairs"
@@ -48,6 +49,17 @@ def named(folders: Sequence[Path]) -> dict[str, Path]:
             raise ConfigError(f"--index: {named[name]} and {folder} are both named {name!r}; rename one folder")
         named[name] = folder
     return named
+
+
+def _agree(pairs: Sequence[PreferencePair], data: Path, on_bad_line: BadLine, index: Sequence[Path]) -> None:
+    """Say how often the reward agrees with the judgements, where there are any."""
+    from utilitune.rewrite import gold_agreement
+
+    dataset = open_data(data, on_bad_line)
+    if index and dataset.qrels:
+        retrievers = {name: open_index(folder, dataset) for name, folder in named(index).items()}
+        for name, agreement in gold_agreement(pairs, retrievers, dataset.qrels).items():
+            typer.echo(f"{name}: {agreement}")
 
 
 def _utilities(names: Sequence[str]) -> list[str | Utility]:
@@ -102,7 +114,7 @@ def command(
     candidates: Annotated[
         Path | None, typer.Option(help="Rewarded candidates of an earlier call, to build other pairs from.")
     ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Show some pairs, widest margin first.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show some pairs, and how often qrels agree.")] = False,
     split: Split = Part.all,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many turns.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of sampling.")] = 13,
@@ -180,4 +192,5 @@ def command(
     typer.echo(built.explain())
     if explain:
         typer.echo(f"\n{built.samples()}\n")
+        _agree(built.pairs, data, on_bad_line, index or [])
     typer.echo(f"{len(built.pairs)} pairs written to {out}")

@@ -6,6 +6,7 @@ from utilitune.rewrite.clean import clean_rewrite
 from utilitune.rewrite.dpo import train_dpo
 from utilitune.rewrite.dpo_config import DpoConfig
 from utilitune.rewrite.export import export_rewriter
+from utilitune.rewrite.gold_agreement import GoldAgreement, gold_agreement
 from utilitune.rewrite.grpo import train_grpo
 from utilitune.rewrite.grpo_config import GrpoConfig
 from utilitune.rewrite.live_reward import LiveReward
@@ -23,6 +24,7 @@ __all__ = [
     "Candidate",
     "Candidates",
     "DpoConfig",
+    "GoldAgreement",
     "GrpoConfig",
     "LiveReward",
     "NoPairsError",
@@ -34,6 +36,7 @@ __all__ = [
     "build_pairs",
     "clean_rewrite",
     "export_rewriter",
+    "gold_agreement",
     "merge_rewriter",
     "read_candidates",
     "reward_candidates",

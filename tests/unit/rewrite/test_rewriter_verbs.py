@@ -59,6 +59,7 @@ def test_pairs_explain_shows_the_table_and_pairs(pairs):
     out, said = pairs
     made = list(read_pairs(out))
     assert f"pairs kept{len(made):>15}" in said and "  margin " in said
+    assert "bm25: the chosen side ranks the gold passage higher" in said or "bm25: none of" in said
     assert f"{made[0].chosen[0]['content']}  [" in said
     candidates = read_candidates(out.with_suffix(".candidates.jsonl"))
     assert {"original", "first-question", "keywords"} <= {row.source for row in candidates}

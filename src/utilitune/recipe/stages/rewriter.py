@@ -177,8 +177,16 @@ def _train_grpo(workspace: Workspace) -> Mapping[str, Any]:
 
 
 def _yardsticks(workspace: Workspace) -> Mapping[str, Any]:
-    counts: dict[str, Any] = {}
+    from utilitune.rewrite import gold_agreement
+
     section = workspace.recipe.rewriter
+    pairs = list(read_pairs(workspace.folder("pairs") / "pairs.jsonl"))
+    agreement = gold_agreement(pairs, workspace.retrievers, workspace.dataset.qrels)
+    folder = workspace.folder("yardsticks")
+    write_text(folder / "agreement.txt", "".join(f"{name}: {found}\n" for name, found in agreement.items()))
+    counts: dict[str, Any] = {}
+    for name, found in agreement.items():
+        counts |= {f"agree_{name}": found.right, f"differ_{name}": found.differ}
     for name in section.yardsticks:
         folder = workspace.folder("yardsticks") / name
         made = _build_pairs(workspace, _rewarded(workspace, [name]), folder)
@@ -303,7 +311,7 @@ TRAIN_GRPO = Stage(
 YARDSTICKS = Stage(
     name="yardsticks",
     about="the same line with supervised rewards",
-    needs=("data", "index", "candidates"),
+    needs=("data", "index", "candidates", "pairs"),
     keys=(
         *(*_BASE, "generator", "rewriter.train_turns", "rewriter.reward", "rewriter.pairs", "rewriter.methods"),
         *("rewriter.sft", "rewriter.training", "rewriter.yardsticks"),
