@@ -75,7 +75,7 @@ def test_greedy_equals_transformers(generator):
         whole = generator.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=12, do_sample=False)[
             0, ids.shape[1] :
         ].tolist()
-        own = whole[: -1 if whole[-1] in generator._engine._ends else None]
+        own = whole[: -1 if whole[-1] in generator._engine._decoder._ends else None]
         assert list(answer.token_ids) == own
 
 
