@@ -6,7 +6,16 @@ import math
 import pytest
 
 from utilitune.records import Query, Turn
-from utilitune.rewrite import Candidate, DpoConfig, Rewriter, build_pairs, sample_candidates, train_dpo
+from utilitune.rewrite import (
+    Candidate,
+    DpoConfig,
+    Rewriter,
+    SftConfig,
+    build_pairs,
+    sample_candidates,
+    train_dpo,
+    train_sft,
+)
 
 BASE = "packaged:smollm2-135m-instruct"
 HISTORY = (
@@ -32,7 +41,10 @@ def test_from_candidates_to_a_tuned_rewriter(tmp_path):
     pairs = build_pairs(rewarded, tokenizer=BASE)
     assert "kelvane" in pairs[0].chosen[0]["content"].lower()
 
-    report = train_dpo(pairs, BASE, tmp_path / "rewriter", DpoConfig(max_steps=2, warmup=0.0, save_every=0))
+    imitation = train_sft(pairs, BASE, tmp_path / "sft", SftConfig(max_steps=2, warmup=0.0, save_every=0))
+    assert imitation.log[-1]["loss"] < imitation.log[0]["loss"]
+    config = DpoConfig(max_steps=2, warmup=0.0, save_every=0)
+    report = train_dpo(pairs, BASE, tmp_path / "rewriter", config, start=tmp_path / "sft")
     assert report.first_loss == pytest.approx(math.log(2), abs=1e-3)
     assert report.log[-1]["margin"] > 0
     card = json.loads((tmp_path / "rewriter" / "rewriter.json").read_text())

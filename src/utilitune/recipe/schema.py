@@ -197,6 +197,8 @@ class RewriterSection(_Section):
             raise ValueError(f"methods: found {self.methods}, expected some of {', '.join(known)}, in this order, once")
         if self.yardsticks and set(self.methods) == {"grpo"}:
             raise ValueError("yardsticks: they are trained by sft and dpo, and methods names neither")
+        if "gold-rank" in self.reward.utilities and ("grpo" in self.methods or self.best_of):
+            raise ValueError("reward.utilities: gold-rank reads judgements, which grpo and best_of must do without")
         return self
 
     @property

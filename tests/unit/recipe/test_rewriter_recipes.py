@@ -53,6 +53,7 @@ def test_a_pinned_base_is_a_mapping_that_counts():
         ("rewriter.methods=[]", "rewriter.methods"),
         ("rewriter.methods=[ppo]", "rewriter.methods.0"),
         ("rewriter={methods: [grpo], yardsticks: [gold-rank]}", "yardsticks"),
+        ("rewriter.reward.utilities=[gold-rank]", "grpo and best_of must do without"),
         ("rewriter.yardsticks=[bleu]", "rewriter.yardsticks.0"),
         ("rewriter.pairs.pairing=some", "rewriter.pairs.pairing"),
         ("rewriter.candidates.include=[human]", "rewriter.candidates.include.0"),
@@ -65,5 +66,6 @@ def test_what_is_wrong_is_named(override, said):
 
 def test_a_reward_by_gold_rank_is_no_utility_of_the_generator():
     path = RECIPES / "rewriter-qrecc-cpu" / "recipe.yaml"
-    recipe = Recipe.load(path, ["rewriter.reward.utilities=[gold-rank, entropy-drop]"])
+    plain = ["rewriter.methods=[dpo]", "rewriter.best_of=0"]
+    recipe = Recipe.load(path, ["rewriter.reward.utilities=[gold-rank, entropy-drop]", *plain])
     assert named_utilities(recipe) == {"rewriter.reward.utilities": ["entropy-drop"]}
