@@ -262,12 +262,13 @@ def rewrites(bench: Bench) -> dict[str, Row]:
 def golds(bench: Bench) -> dict[str, Row]:
     """6: log-likelihood of gold answers against the lm-evaluation-harness."""
     gold = GoldAnswers()
-    asked = [
-        (gold.prompt(query, passages), answer)
+    # Plain text up to "Answer:" and then a space: the harness moves all white space at a prompt's end to the answer,
+    # line ends of a chat template included, and would score these as well.
+    texts = [
+        (gold.prompt(query, passages).plain.rstrip(), f" {answer}")
         for query, passages in bench.items[: bench.size.golds]
         for answer in distinct_golds(query)
     ]
-    texts = [(bench.generator.render(prompt), answer) for prompt, answer in asked]
     try:
         by_batch = {batch: harness_loglikelihoods(bench.generator, batch) for batch in (1, 8)}
     except ImportError as error:
@@ -278,11 +279,11 @@ def golds(bench: Bench) -> dict[str, Row]:
     best = min(tried, key=lambda batch: tried[batch].median)
 
     def ours_of() -> list[float]:
-        scored = bench.generator.score([prompt for prompt, _ in asked], [answer for _, answer in asked])
+        scored = bench.generator.score([prompt for prompt, _ in texts], [answer for _, answer in texts])
         return [sum(each.logprobs) for each in scored]
 
     ours, peer = bench.alternate(ours_of, lambda: by_batch[int(best)](texts))
-    row = bench.compared(ours, peer, len(asked), "requests", 1.5, 1e-4)
+    row = bench.compared(ours, peer, len(texts), "requests", 1.5, 1e-4)
     return {"gold answers": {**row, "peer_batch": int(best), "peer_version": _version("lm_eval")}}
 
 
