@@ -34,7 +34,8 @@ def ours(qrels, run, *names, **options):
 
 
 def trec(qrels, run):
-    integers = {q: {p: int(g) for p, g in grades.items()} for q, grades in qrels.items()}
+    # Negatives clipped: pytrec_eval 0.5.11 may never return from a query whose grades are all negative.
+    integers = {q: {p: max(int(g), 0) for p, g in grades.items()} for q, grades in qrels.items()}
     return pytrec_eval.RelevanceEvaluator(integers, set(NAMES.values())).evaluate(run)
 
 
