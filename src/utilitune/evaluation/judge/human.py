@@ -12,7 +12,7 @@ from utilitune.errors import DataError
 from utilitune.evaluation.judge.agreement import Agreement, agreement
 from utilitune.evaluation.judge.comparison import Comparison
 from utilitune.evaluation.judge.convention import CONVENTIONS, winner
-from utilitune.evaluation.judge.interval import SEED, Interval, ratio_interval
+from utilitune.evaluation.judge.interval import SEED, Interval, ratio_interval, sign_test
 from utilitune.evaluation.judge.judgement import Judgement
 from utilitune.evaluation.judge.tally import Tally, tally
 from utilitune.records.fields import id_field, required, shown, text_field
@@ -45,7 +45,8 @@ class Agreeing:
         convention: How both orders make one verdict.
         right: Share of what people decided that the judge decides likewise, ties counting half; chance is one half.
         right_of: Rows that people decided and the judge has a verdict on.
-        right_interval: 95 % bootstrap interval of ``right`` over rows.
+        right_interval: 95 % bootstrap interval of ``right`` over rows; too narrow where nearly all are ties.
+        p: Two-sided sign test of rows decided rightly against wrongly, exact whatever the number of ties.
         labels: Agreement over all rows on A, B and tie.
     """
 
@@ -53,6 +54,7 @@ class Agreeing:
     right: float | None
     right_of: int
     right_interval: Interval | None
+    p: float
     labels: Agreement
 
 
@@ -166,7 +168,9 @@ def compare_with_people(
             right.append((wins + worth.ties / 2) / worth.units)
         labels = agreement([winner(worth) for worth in worths.values()], [people[each] for each in worths], seed=seed)
         mean = sum(right) / len(right) if right else None
-        found.append(Agreeing(name, mean, len(right), ratio_interval(right, [1] * len(right), seed=seed), labels))
+        interval = ratio_interval(right, [1] * len(right), seed=seed)
+        p = sign_test(sum(each > 0.5 for each in right), sum(each < 0.5 for each in right))
+        found.append(Agreeing(name, mean, len(right), interval, p, labels))
     longer = [_longer(row) for row in rows if row.verdict != "tie"]
     return HumanAgreement(
         rows=len(rows),

@@ -19,7 +19,7 @@ def render_agreement(found: Mapping[str, HumanAgreement]) -> str:
     Returns:
         Plain text that ends with a line break.
     """
-    head = ["rows", "n", "convention", "right (chance .500)", "of", "kappa", "same in both orders", "first wins"]
+    head = ["rows", "n", "convention", "right (chance .500)", "of", "p", "kappa", "same in both orders", "first wins"]
     lines = []
     for name, each in found.items():
         same = share_text(*each.tally.consistent())
@@ -27,15 +27,16 @@ def render_agreement(found: Mapping[str, HumanAgreement]) -> str:
         for one in each.conventions:
             right = share_text(one.right or 0.0, 1 if one.right is not None else 0, one.right_interval)
             kappa = _kappa_text(one.labels)
-            lines.append([name, str(each.rows), one.convention, right, str(one.right_of), kappa, same, first])
+            of = str(one.right_of)
+            lines.append([name, str(each.rows), one.convention, right, of, f"{one.p:.3f}", kappa, same, first])
         longer = share_text(each.longer or 0.0, 1 if each.longer is not None else 0)
-        lines.append([name, str(each.rows), "(longer answer)", longer, str(each.longer_of), DASH, DASH, DASH])
+        lines.append([name, str(each.rows), "(longer answer)", longer, str(each.longer_of), DASH, DASH, DASH, DASH])
     whole = next(iter(found.values()))
     human = ", ".join(f"{label} {count}" for label, count in whole.human.items())
     counts = ", ".join(f"{name} {count}" for name, count in whole.tally.counts().items() if count or name == "unparsed")
     notes = [
         "right: of what people decided, ties of the judge counting half. kappa: over A, B and tie. Brackets: 95 % "
-        "bootstrap over rows.",
+        "bootstrap over rows. p: sign test of right against wrong, without ties.",
         f"people: {human}. judge: {counts}.",
     ]
     return "\n".join([*text_table(head, lines), "", *notes]) + "\n"

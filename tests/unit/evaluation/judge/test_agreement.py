@@ -77,6 +77,8 @@ def test_judge_against_people_by_hand(human):
     assert found.human == {"A": 1, "B": 2, "tie": 1}
     # Decided by people: 1, 2, 4. Strict: 1 + 1/2 + 0; hirag the same; debiased: 1 + 1 + 0.
     assert strict.right == hirag.right == pytest.approx(1.5 / 3) and debiased.right == pytest.approx(2 / 3)
+    # Without ties: strict 1 right, 1 wrong; debiased 2 right, 1 wrong.
+    assert strict.p == 1.0 and debiased.p == 1.0
     # On three labels. Strict says a, tie, tie, a to A, B, tie, B; debiased a, b, a, a.
     assert (strict.labels.same, debiased.labels.same) == (2, 2)
     # Longer: right on 1, wrong on 2, equal lengths on 4.
@@ -113,3 +115,10 @@ def test_bad_files_and_draws(human):
         read_human_verdicts(human)
     with pytest.raises(DataError, match="0 pairs of systems"):
         compare_with_people(rows, [])
+
+
+def test_few_decided_rows_prove_nothing(human):
+    rows = read_human_verdicts(human)
+    found = compare_with_people(rows, verdicts(("1", ("a", 0.9), ("a", 0.9)), ("2", ("a", 0.6), ("b", 0.1))))
+    # One of one right besides a tie: an interval that leaves chance out, and a p of 1.
+    assert found.conventions[0].right == 0.75 and found.conventions[0].p == 1.0
