@@ -62,8 +62,8 @@ def train_dpo(
     if start is None and config.reference == "base":
         config = config.model_copy(update={"reference": "start"})  # the same thing
     tokenizer = load_tokenizer(base)
-    kept, drops = screen(pairs, PairScreen(ChatFormat.of(tokenizer), config.max_length), config)
     chat = ChatFormat.of(tokenizer)
+    kept, drops = screen(pairs, PairScreen(chat, config.max_length), config)
     reference = "base" if start is None or config.reference == "base" else "start"
     run = TrainingRun(
         method="dpo",
