@@ -30,7 +30,7 @@ def command(
     out: Out,
     utility: Annotated[
         list[str] | None,
-        typer.Option("--utility", "-u", help="Utility name; give it again for more. Default: information-gain."),
+        typer.Option("--utility", "-u", help="Utility name; give it again for more. Default: question-gain."),
     ] = None,
     generator: GeneratorSpec = DEFAULT_GENERATOR,
     k: Annotated[int, typer.Option("-k", min=1, help="Candidates a query.")] = 10,
@@ -50,10 +50,10 @@ def command(
     """
     from utilitune.generator import load_generator
     from utilitune.records import Run, read_run
-    from utilitune.scoring import label_file, make_utility
+    from utilitune.scoring import DEFAULT_UTILITY, label_file, make_utility
 
     store = check_store(out, store)
-    utilities = [make_utility(name) for name in utility or ["information-gain"]]
+    utilities = [make_utility(name) for name in utility or [DEFAULT_UTILITY]]
     dataset = open_data(data, on_bad_line, split)
     candidates = part_of_run(read_run(run), dataset, split)
     if limit is not None:

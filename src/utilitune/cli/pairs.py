@@ -37,7 +37,7 @@ SAMPLING = {
 """Options of the work whose result ``--candidates`` holds."""
 
 
-DEFAULT_UTILITIES = ("information-gain", "entropy-drop")
+DEFAULT_UTILITIES = ("question-gain",)
 
 
 def named(folders: Sequence[Path]) -> dict[str, Path]:
@@ -92,7 +92,7 @@ def command(
         typer.Option(
             "--utility",
             "-u",
-            help="Of the reward; again for an ensemble. Default: information-gain, entropy-drop. "
+            help="Of the reward; again for an ensemble. Default: question-gain. "
             "Supervised yardsticks: gold-rank (needs qrels), answer-likelihood (needs answers).",
         ),
     ] = None,

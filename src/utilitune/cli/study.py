@@ -41,7 +41,7 @@ def signal(
             "--utilities",
             "-u",
             help="Utility to study; give it again for more, the first is what others are compared with. Default: "
-            "information-gain, entropy-drop and three of grogu.",
+            "grogu:mean-entropy, question-gain, joint-gain, information-gain, entropy-drop and two more of grogu.",
         ),
     ] = None,
     distractors: Annotated[int, typer.Option(min=0, help="Hard BM25 distractors a question.")] = 4,
@@ -76,7 +76,7 @@ def signal(
     Writes signal.json, table.md, pairs.csv, signal.svg and values.svg. The store defaults to OUT/responses.sqlite;
     killed and started again, it goes on.
 
-    Example: utilitune study signal my-data -u information-gain -u entropy-drop --limit 100 --out signal
+    Example: utilitune study signal my-data -u grogu:mean-entropy -u question-gain --limit 100 --out signal
     """
     from utilitune.evaluation import study_signal, write_signal
     from utilitune.evaluation.study.plots import check_plots

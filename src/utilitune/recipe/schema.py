@@ -93,7 +93,7 @@ class Reward(_Section):
             ``z-score`` or ``rank`` (each question by itself), ``raw`` (none).
     """
 
-    utilities: list[str] = Field(default=["information-gain", "entropy-drop"], min_length=1)
+    utilities: list[str] = Field(default=["question-gain"], min_length=1)
     retrievers: list[str] = []
     fused: bool = False
     k: int = Field(default=3, ge=1)
@@ -253,7 +253,7 @@ class RerankerSection(_Section):
     train_queries: int | None = Field(default=None, ge=1)
     test_queries: int | None = Field(default=None, ge=1)
     depth: int = Field(default=10, ge=2)
-    utilities: list[str] = Field(default=["information-gain"], min_length=1)
+    utilities: list[str] = Field(default=["question-gain"], min_length=1)
     training: RerankerTraining = RerankerTraining()
 
 

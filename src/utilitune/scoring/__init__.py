@@ -22,6 +22,7 @@ _HOME = {
     "Value": "utilitune.scoring.protocol",
     "Description": "utilitune.scoring.description",
     "describe": "utilitune.scoring.description",
+    "DEFAULT_UTILITY": "utilitune.scoring.registry",
     "UTILITIES": "utilitune.scoring.registry",
     "make_utility": "utilitune.scoring.registry",
     "LabelStore": "utilitune.scoring.store",
@@ -33,6 +34,7 @@ _HOME = {
 }
 
 __all__ = [
+    "DEFAULT_UTILITY",
     "UTILITIES",
     "Contrast",
     "Description",
@@ -71,7 +73,7 @@ if TYPE_CHECKING:
         Utility,
         Value,
     )
-    from utilitune.scoring.registry import UTILITIES, make_utility
+    from utilitune.scoring.registry import DEFAULT_UTILITY, UTILITIES, make_utility
     from utilitune.scoring.responder import Responder
     from utilitune.scoring.store import LabelStore
 

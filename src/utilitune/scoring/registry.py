@@ -50,6 +50,9 @@ UTILITIES: dict[str, Callable[..., Utility]] = {
 }
 """Constructors by name; their keyword arguments are the parameters of a spec."""
 
+DEFAULT_UTILITY = "question-gain"
+"""The strongest label of the reference-free ones with every packaged model (docs/utilities.md), and the cheapest."""
+
 _MEMBERS = ("name", "needs_answers", "parameters", "requests", "value")
 
 

@@ -101,6 +101,17 @@ def test_every_verb_has_help_with_an_example():
         "models list",
         "models fetch",
         "study signal",
+        "labels stats",
+        "labels export",
+        "labels verify",
+        "labels merge",
+        "labels gc",
+        "labels rescore",
+        "judge answers",
+        "judge agreement",
+        "win-rate",
+        "compare",
+        "report",
     ]
     assert {f"utilitune {verb}" for verb in wanted} == set(found)
 

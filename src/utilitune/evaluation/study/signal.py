@@ -21,13 +21,15 @@ from utilitune.scoring.protocol import Utility
 from utilitune.scoring.registry import make_utility
 
 DEFAULT_UTILITIES = (
+    "grogu:mean-entropy",
+    "question-gain",
+    "joint-gain",
     "information-gain",
     "entropy-drop",
-    "grogu:mean-entropy",
     "grogu:max-entropy",
     "grogu:key-entropy",
 )
-"""No gold answers needed, and all from the same forward passes."""
+"""No gold answers needed; the paper's own first, which the others are compared with."""
 RIGHT_BY = ("contains", "EM")
 STORE_SHARE = 0.01
 """Share of responses from the store above which the wall time says nothing about a pair."""
