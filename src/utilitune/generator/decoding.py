@@ -33,9 +33,13 @@ class DecodeOrder:
     sampler: Sampler | None = None
 
     @property
-    def kind(self) -> tuple[float, float]:
-        """Temperature (0 for greedy) and nucleus mass: answers that are chosen alike are written together."""
-        return (self.sampler.temperature, self.sampler.top_p) if self.sampler else (0.0, 1.0)
+    def kind(self) -> tuple[float, float, int]:
+        """Temperature (0 for greedy), nucleus mass and length limit: answers of one kind are written together.
+
+        Of one limit, as a finished row may go on for a while, and must not go on beyond the context window.
+        """
+        chosen = (self.sampler.temperature, self.sampler.top_p) if self.sampler else (0.0, 1.0)
+        return *chosen, self.max_new_tokens
 
 
 @dataclass(frozen=True)
@@ -84,11 +88,11 @@ class Decoder:
             The answers, the token that ended each included.
         """
         answers = [_Answer(order) for *_, order in wanted]
-        longest = max(order.max_new_tokens for *_, order in wanted)
+        limit = wanted[0][2].max_new_tokens
         chooser = _Chooser.of(wanted, self._model.device)
-        rows = self._model.rows([prefix for _, prefix, _ in wanted], longest - 1)
+        rows = self._model.rows([prefix for _, prefix, _ in wanted], limit - 1)
         open_rows: list[_Answer | None] = list(answers)
-        for step in range(longest):
+        for step in range(limit):
             numbers = [self._next(rows.features[part], chooser, step, part) for part in self._slices(len(open_rows))]
             together = torch.cat(numbers, dim=1)
             tokens = together[0].long()
@@ -161,10 +165,9 @@ class _Chooser:
     @classmethod
     def of(cls, wanted: Sequence[tuple[tuple[int, ...], Prefix, DecodeOrder]], device: torch.device) -> _Chooser:
         """Draw the uniforms of each row from its own stream."""
-        temperature, top_p = wanted[0][2].kind
+        temperature, top_p, limit = wanted[0][2].kind
         kind = torch.tensor([[temperature], [top_p]], dtype=torch.float64, device=device).expand(-1, len(wanted))
-        longest = max(order.max_new_tokens for *_, order in wanted)
-        drawn = [order.sampler.uniforms(ids, longest) for ids, _, order in wanted if order.sampler]
+        drawn = [order.sampler.uniforms(ids, limit) for ids, _, order in wanted if order.sampler]
         return cls(torch.stack(drawn).to(device) if drawn else None, kind[0], kind[1])
 
     def choose(self, logits: Tensor, step: int, part: slice) -> Tensor:

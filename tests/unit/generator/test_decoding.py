@@ -5,7 +5,7 @@ from itertools import chain
 import pytest
 import torch
 
-from utilitune.generator import TransformersGenerator, decoding
+from utilitune.generator import Prompt, Task, TransformersGenerator, decoding
 from utilitune.generator.key_values import KeyValues, RoomyLayer, Span, empty_cache, gathered
 
 PROMPTS = ["the mayor of Velm", "who wrote the opera", "Karsk is a town", "x", "the river Ull runs past the old"]
@@ -75,3 +75,13 @@ def test_gathered_rows_end_where_the_new_ones_begin(tiny):
         assert torch.equal(layer.keys[0, :, 2:], keys[1, :, 2:5])
         assert torch.equal(layer.keys[2], other[0])
         assert layer.keys.isfinite().all() and not layer.keys[1].any()
+
+
+def test_a_short_order_at_the_end_of_the_window_is_not_carried_along(tiny, tokenizers_of):
+    """Its row ends long before the others do; positions beyond the window do not exist in GPT-2."""
+    generator = TransformersGenerator(tiny("gpt2", positions=64), tokenizers_of())
+    full = Prompt.of("x" * 62)
+    tasks = [Task(full, 2), *(Task(Prompt.of(letter), 40) for letter in "abcdefgh")]
+    assert len(generator.tokenizer("x" * 62)["input_ids"]) == 62
+    together = [result.answer.token_ids for result in generator.run(tasks)]
+    assert together == [generator.run([task])[0].answer.token_ids for task in tasks]
