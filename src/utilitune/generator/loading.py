@@ -111,13 +111,17 @@ def _load_transformers(spec: GeneratorSpec) -> Generator:
     from transformers import AutoConfig, AutoTokenizer
 
     from utilitune.generator.dtype import DTYPES, choose_dtype
+    from utilitune.generator.hub_commit import hub_commit
     from utilitune.generator.rendering import Renderer
     from utilitune.generator.transformers_generator import TransformersGenerator
     from utilitune.generator.unread_model import UnreadModel
+    from utilitune.generator.weights_hash import model_hash
 
     source, local = _locate(spec.model)
-    hub: dict[str, Any] = {"local_files_only": local, "revision": None if local else spec.revision}
     with _explained(spec.model):
+        # One commit for all files, wherever its branch is when the weights are read.
+        commit = None if local else hub_commit(source, spec.revision)
+        hub: dict[str, Any] = {"local_files_only": local, "revision": commit}
         if local and not any(Path(source).glob("*.safetensors")):
             raise OSError("no file named *.safetensors in the folder")
         config = AutoConfig.from_pretrained(source, **hub)
@@ -130,13 +134,19 @@ def _load_transformers(spec: GeneratorSpec) -> Generator:
             spec.dtype, device, hidden, int(getattr(text, "intermediate_size", None) or 4 * hidden)
         )
     say(f"{spec.model}: {dtype} on {device} ({reason})")
-    adapter = "" if spec.adapter is None else f"{spec.adapter}@{_adapter_revision(spec.adapter)}"
-    revision = _revision(source, local, config)
+    adapter = None if spec.adapter is None else _adapter_folder(spec.adapter)
+
+    def hashes() -> tuple[str, str]:
+        return commit or model_hash(Path(source)), "" if adapter is None else model_hash(adapter)
+
+    revision, adapter_hash = hashed = hashes()
 
     def read() -> Any:
-        if local and _revision(source, local, config) != revision:
+        model = _read_weights(spec.model, source, {**hub, "dtype": DTYPES[dtype]}, device, adapter)
+        # Looked at when the weights are in, so that what changed while they were read is found out as well.
+        if hashes() != hashed:
             raise ConfigError(f"{spec.model}: its files changed after this process had hashed them; start it again")
-        return _read_weights(spec, source, {**hub, "dtype": DTYPES[dtype]}, device)
+        return model
 
     return TransformersGenerator(
         UnreadModel(config, DTYPES[dtype], read),
@@ -144,19 +154,19 @@ def _load_transformers(spec: GeneratorSpec) -> Generator:
         name=spec.model,
         revision=revision,
         renderer=renderer,
-        adapter=adapter,
+        adapter="" if adapter is None else f"{spec.adapter}@{adapter_hash}",
         batch_tokens=spec.batch_tokens,
         overflow=spec.overflow,
     )
 
 
-def _read_weights(spec: GeneratorSpec, source: str, settings: Mapping[str, Any], device: str) -> Any:
+def _read_weights(model: str, source: str, settings: Mapping[str, Any], device: str, adapter: Path | None) -> Any:
     """Read the model's weights and put the adapter on."""
     from transformers import AutoModelForCausalLM
 
-    with _explained(spec.model), _no_bars():
-        model = AutoModelForCausalLM.from_pretrained(source, use_safetensors=True, **settings).to(device)
-    return model if spec.adapter is None else _put_on(model, spec.adapter)
+    with _explained(model), _no_bars():
+        read = AutoModelForCausalLM.from_pretrained(source, use_safetensors=True, **settings).to(device)
+    return read if adapter is None else _put_on(read, adapter)
 
 
 @contextmanager
@@ -206,57 +216,49 @@ def _device(asked: str) -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def _revision(source: str, local: bool, config: Any) -> str:
-    from utilitune.generator.weights_hash import model_hash
-
-    if local:
-        return model_hash(Path(source))
-    return str(getattr(config, "_commit_hash", None) or "")
-
-
-def _adapter_revision(adapter: str) -> str:
-    """Return what an adapter is known by: the hash of its folder, or its Hub revision.
+def _adapter_folder(adapter: str) -> Path:
+    """Return the folder of an adapter.
 
     Args:
-        adapter: Folder or Hub id.
+        adapter: Folder or Hub id; what is on the Hub is fetched, so that what is hashed is what is put on.
 
     Returns:
-        Hash or revision; empty when the Hub gives none.
+        The folder.
 
     Raises:
-        ConfigError: If the folder is not there, or holds no adapter in safetensors.
+        ConfigError: If there is no such adapter, or it is not in safetensors.
     """
-    from utilitune.generator.weights_hash import model_hash
-
     folder = Path(adapter).expanduser()
-    if folder.is_dir():
-        if not (folder / "adapter_model.safetensors").is_file():
+    if not folder.is_dir():
+        if adapter.startswith(("/", ".", "~")):
+            raise ConfigError(f"adapter folder {adapter!r} does not exist")
+        from huggingface_hub import snapshot_download
+
+        try:
+            folder = Path(snapshot_download(adapter, allow_patterns=["adapter_config.json", "*.safetensors"]))
+        except (OSError, ValueError) as error:
             raise ConfigError(
-                f"adapter folder {adapter!r} has no adapter_model.safetensors; save the adapter as safetensors"
-            )
-        return model_hash(folder)
-    if adapter.startswith(("/", ".", "~")):
-        raise ConfigError(f"adapter folder {adapter!r} does not exist")
-    from peft import PeftConfig
-
-    with _explained(adapter):
-        return str(getattr(PeftConfig.from_pretrained(adapter), "revision", None) or "")
+                f"cannot load adapter {adapter!r}: {str(error).splitlines()[0]}; give its folder, or a Hub id that can "
+                "be reached"
+            ) from error
+    if not (folder / "adapter_model.safetensors").is_file():
+        raise ConfigError(f"adapter {adapter!r} has no adapter_model.safetensors; save the adapter as safetensors")
+    return folder
 
 
-def _put_on(model: Any, adapter: str) -> Any:
+def _put_on(model: Any, adapter: Path) -> Any:
     """Put an adapter on a model, in place, and return the model."""
     from peft import PeftModel
 
-    folder = Path(adapter).expanduser()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)
-            wrapped = PeftModel.from_pretrained(model, str(folder) if folder.is_dir() else adapter)
+            wrapped = PeftModel.from_pretrained(model, str(adapter))
     except (OSError, ValueError) as error:
-        raise ConfigError(f"cannot load adapter {adapter!r}: {str(error).splitlines()[0]}") from error
+        raise ConfigError(f"cannot load adapter {str(adapter)!r}: {str(error).splitlines()[0]}") from error
     if wrapped.active_peft_config.is_prompt_learning:
         raise ConfigError(
-            f"adapter {adapter!r} learns prompt vectors; only adapters inside the layers (LoRA) are supported"
+            f"adapter {str(adapter)!r} learns prompt vectors; only adapters inside the layers (LoRA) are supported"
         )
     # Merging rounds once and saves a third of the time of every pass.
     with warnings.catch_warnings():

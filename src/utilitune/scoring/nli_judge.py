@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from utilitune.errors import ConfigError
+from utilitune.generator.hub_commit import hub_commit
 from utilitune.generator.packaged import PREFIX, resolve_model
 from utilitune.generator.weights_hash import model_hash
 
@@ -40,17 +41,13 @@ class NliJudge:
         from transformers import AutoConfig
 
         self.model = model
-        self._source, self._hub = _located(model, revision)
         try:
+            self._source, self._hub = _located(model, revision)
             config = AutoConfig.from_pretrained(self._source, trust_remote_code=False, **self._hub)
         except (OSError, ValueError) as error:
             raise _unloadable(model, error) from error
         self._entailment, self.labels = _entailment_label(model, config)
-        if isinstance(self._source, Path):
-            self.revision = model_hash(self._source)
-        else:
-            # Weights and tokenizer come from the commit that the parameters name.
-            self.revision = self._hub["revision"] = str(getattr(config, "_commit_hash", None) or self._hub["revision"])
+        self.revision: str = self._hub["revision"] or model_hash(Path(self._source))
         self._loaded: tuple[Any, Any, int] | None = None
 
     @property
@@ -164,7 +161,8 @@ def _located(model: str, revision: str | None) -> tuple[str | Path, dict[str, An
         return folder, {"local_files_only": True, "revision": None}
     if model.startswith((".", "/", "~")) or model.count("/") > 1:
         raise ConfigError(f"judge model folder {model!r} does not exist; give a folder, a Hub id, or {PREFIX}NAME")
-    return model, {"local_files_only": False, "revision": revision or "main"}
+    # Weights and tokenizer come from the commit that the parameters name.
+    return model, {"local_files_only": False, "revision": hub_commit(model, revision)}
 
 
 def _entailment_label(model: str, config: Any) -> tuple[int, dict[int, str]]:

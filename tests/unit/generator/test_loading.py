@@ -168,3 +168,14 @@ def test_weights_that_change_after_they_were_hashed_are_refused(folder, tiny):
     tiny("llama", seed=5).save_pretrained(folder)
     with pytest.raises(ConfigError, match="changed after"):
         score(generator)
+
+
+def test_an_adapter_that_changes_after_it_was_hashed_is_refused(adapter):
+    from safetensors.torch import load_file, save_file
+
+    generator = load_generator(str(adapter), dtype="float32")
+    path = adapter / "adapter_model.safetensors"
+    save_file({name: 2 * weight for name, weight in load_file(path).items()}, path, {"format": "pt"})
+    with pytest.raises(ConfigError, match="changed after"):
+        score(generator)
+    assert load_generator(str(adapter), dtype="float32").identity.adapter != generator.identity.adapter
