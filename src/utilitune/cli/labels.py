@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Look after label stores: what is in them, whether they are whole.", no_args_is_help=True)
 StorePath = Annotated[Path, typer.Argument(help="Label store (.sqlite).", show_default=False)]
 Generator = Annotated[
-    str | None, typer.Option("--generator", help="Only of this generator: its first digits in `labels stats`.")
+    str | None,
+    typer.Option("--generator", help="Only of this generator: its first digits in `labels stats`, or - for unknown."),
 ]
 
 
@@ -30,7 +31,7 @@ def stats(store: StorePath, quiet: Quiet = False) -> None:
     Example: utilitune labels stats labels.sqlite
     """
     from utilitune.scoring.store import LabelStore
-    from utilitune.scoring.store_rows import SHORT, day_and_time
+    from utilitune.scoring.store_rows import SHORT, UNKNOWN_GENERATOR, day_and_time
     from utilitune.scoring.store_stats import file_bytes, shares
 
     with LabelStore(store, create=False) as opened:
@@ -39,7 +40,7 @@ def stats(store: StorePath, quiet: Quiet = False) -> None:
         for each in found:
             source = each.source
             prompt = f"{source.prompt}@{source.prompt_hash[:SHORT]}" if source.prompt_hash else "-"
-            short = source.generator[:SHORT] or "-"
+            short = source.generator[:SHORT] or UNKNOWN_GENERATOR
             times = (day_and_time(each.first) or "-", day_and_time(each.last) or "-")
             parts = (short, each.model, source.kind or "-", prompt, each.rows, each.size, *times, each.failed)
             typer.echo("\t".join(map(str, parts)))

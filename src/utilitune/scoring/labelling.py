@@ -20,12 +20,14 @@ from utilitune.records.share import check_share
 from utilitune.scoring.answer_match import usable_golds
 from utilitune.scoring.claims import Claims, chunk_id
 from utilitune.scoring.failure import Failure
+from utilitune.scoring.identity_change import identity_change
 from utilitune.scoring.label_row import constant_sets, label_row, label_set_of, skipped_row
 from utilitune.scoring.origin import Subject
 from utilitune.scoring.protocol import Request, Rescore, Utility
 from utilitune.scoring.registry import make_utility
 from utilitune.scoring.responder import Responder
 from utilitune.scoring.store import LabelStore
+from utilitune.scoring.utility_call import requests_of
 from utilitune.scoring.work_list import Item, chunks, items_of_run
 
 # A chunk is what a kill can cost: seconds of work, and still enough prompts to fill a batch.
@@ -186,6 +188,7 @@ def _label(
     pieces = list(chunks(items, chunk_items))
     with LabelStore(store_path) as store, progress("label", total, "labels") as bar:
         responder, claims = Responder(generator, store), Claims(store)
+        changed = identity_change(store, generator.identity)
         ids = [_claimed_as(chunk, wanted) for chunk in pieces]
         # Closed before the store is, so that an error gives up what was claimed.
         with closing(claims.in_turn(pieces, ids)) as turns:
@@ -194,6 +197,9 @@ def _label(
                 counts.update(row.status for row in fresh)
                 counts.update(count_evidence(fresh))
                 bar.advance(len(fresh))
+                if changed and not store.hits:
+                    say(f"label: {store.path} has none of these responses, they are computed anew; {changed}")
+                changed = ""
                 # Stop early only when the share of the whole is sure to be above the limit.
                 if max(counts["failed"], counts["invalid"]) > max_failed * total:
                     warn(f"label: stopped after {bar.done} of {total} labels: too many failed")
@@ -224,7 +230,7 @@ def distinct_utilities(utilities: Specs, identity: Mapping[str, Any]) -> dict[st
         Label set -> utility, in the order given.
 
     Raises:
-        ConfigError: If none is given, or two of one name differ.
+        ConfigError: If none is given, or two of one name differ in parameters or code.
     """
     if not utilities:
         raise ConfigError("no utility given; name at least one, such as information-gain")
@@ -232,6 +238,11 @@ def distinct_utilities(utilities: Specs, identity: Mapping[str, Any]) -> dict[st
     named: dict[str, str] = {}
     for utility in map(make_utility, utilities):
         label_set = label_set_of(utility, identity)
+        if label_set in wanted and _code(wanted[label_set]) != _code(utility):
+            raise ConfigError(
+                f"two utilities are named {utility.name!r} and have the same parameters but other code "
+                f"({_code(wanted[label_set])}, {_code(utility)}); give one of them another name"
+            )
         if named.setdefault(utility.name, label_set) != label_set:
             raise ConfigError(
                 f"two utilities are named {utility.name!r} but differ in their parameters; tables by name "
@@ -241,15 +252,19 @@ def distinct_utilities(utilities: Specs, identity: Mapping[str, Any]) -> dict[st
     return wanted
 
 
+def _code(utility: Utility) -> str:
+    """Name the class; the module of a file is named after the file."""
+    return f"{type(utility).__module__}:{type(utility).__qualname__}"
+
+
 def _label_chunk(
     chunk: Sequence[Item], wanted: Mapping[str, Utility], responder: Responder, counts: Counter[str]
 ) -> list[UtilityLabel]:
     asked: list[tuple[Item, str, Utility, Mapping[str, Request] | None]] = []
     for item in chunk:
-        query, passages = item
         for label_set, utility in wanted.items():
-            without = utility.needs_answers and not usable_golds(query.answers)
-            asked.append((item, label_set, utility, None if without else utility.requests(query, passages)))
+            without = utility.needs_answers and not usable_golds(item[0].answers)
+            asked.append((item, label_set, utility, None if without else requests_of(utility, item)))
     requests = [request for *_, named in asked if named for request in named.values()]
     subjects: dict[Prompt, Subject] = {}
     for item, _, utility, named in asked:

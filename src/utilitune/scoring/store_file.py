@@ -128,7 +128,7 @@ def _make(db: sqlite3.Connection) -> None:
 
 def _upgrade(db: sqlite3.Connection, path: Path | None) -> None:
     """Turn format 1 into format 2, inside one transaction: after a kill the old file is there, unchanged."""
-    say(f"{path}: a label store of format 1 becomes one of format {FORMAT}; nothing is computed again")
+    say(f"{path}: a label store of format 1 becomes one of format {FORMAT}; its rows stay, each for its own generator")
     db.execute("ALTER TABLE responses RENAME TO format_1")
     _make(db)
     db.execute("INSERT INTO generators VALUES (1, '', '')")

@@ -44,33 +44,34 @@ def merge(into: Path | str, stores: Sequence[Path | str]) -> Counter[str]:
     with LabelStore(target) as goal:
         for path in stores:
             with LabelStore(path, create=False) as store:
-                sources = sources_of(store.db)
-                numbers = goal.number_sources(sources)
-                rows = _until_broken(store, counts)
+                rows = _until_broken(store, goal, counts)
                 while batch := list(islice(rows, BATCH)):
-                    _copy(goal, batch, numbers, counts)
+                    _copy(goal, batch, counts)
     return counts
 
 
-def _until_broken(store: LabelStore, counts: Counter[str]) -> Iterator[StoredRow]:
-    """Yield the rows; of a damaged file those before the damage."""
+def _until_broken(store: LabelStore, goal: LabelStore, counts: Counter[str]) -> Iterator[tuple[StoredRow, int | None]]:
+    """Yield the rows, each with its source's number in ``goal``; of a damaged file those before the damage."""
     try:
-        yield from stored_rows(store.db)
+        # One state of it: a row that another process adds meanwhile may be of a source that has no number.
+        with transaction(store.db, "DEFERRED"):
+            numbers = goal.number_sources(sources_of(store.db))
+            for row in stored_rows(store.db):
+                yield row, numbers.get(row.source)
     except sqlite3.DatabaseError:
         counts["unread"] += 1
 
 
-def _copy(goal: LabelStore, batch: Iterable[StoredRow], numbers: dict[int, int], counts: Counter[str]) -> None:
+def _copy(goal: LabelStore, batch: Iterable[tuple[StoredRow, int | None]], counts: Counter[str]) -> None:
     try:
         with transaction(goal.db):
-            for row in batch:
-                counts[_copy_row(goal.db, row, numbers)] += 1
+            for row, source in batch:
+                counts[_copy_row(goal.db, row, source)] += 1
     except sqlite3.Error as error:
         raise DataError(f"{goal.path}: the label store cannot be written ({error}); what was copied is kept") from error
 
 
-def _copy_row(db: sqlite3.Connection, row: StoredRow, numbers: dict[int, int]) -> str:
-    source = numbers.get(row.source)
+def _copy_row(db: sqlite3.Connection, row: StoredRow, source: int | None) -> str:
     if source is None or (row.data is not None and fault_of(row.data)):
         return "damaged"
     facts = (row.key, source, row.made, row.query_id, row.passages)

@@ -20,6 +20,9 @@ from utilitune.scoring.store_file import transaction
 SHORT = 8
 """Digits of an identity's hash that people read and type."""
 
+UNKNOWN_GENERATOR = "-"
+"""What people read and type for rows that do not say which generator gave them."""
+
 
 @dataclass(frozen=True)
 class StoredRow:
@@ -131,7 +134,7 @@ def chosen_sources(store: LabelStore, short: str) -> set[int]:
 
     Args:
         store: An open store.
-        short: First digits of the identity's hash, as ``labels stats`` shows them.
+        short: First digits of the identity's hash, as ``labels stats`` shows them; ``-`` for rows that do not say.
 
     Returns:
         Numbers in this file, at least one.
@@ -141,7 +144,7 @@ def chosen_sources(store: LabelStore, short: str) -> set[int]:
     """
     sources = sources_of(store.db)
     keys = {source.generator for source in sources.values() if source.generator}
-    found = {key for key in keys if short and key.startswith(short)}
+    found = {""} if short == UNKNOWN_GENERATOR else {key for key in keys if short and key.startswith(short)}
     if len(found) != 1:
         known = ", ".join(sorted(key[:SHORT] for key in keys)) or "none"
         raise ConfigError(f"{store.path}: {len(found)} generators begin with {short!r}; known: {known}")

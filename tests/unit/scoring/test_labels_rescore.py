@@ -63,7 +63,7 @@ def test_a_selector_that_reads_the_question_needs_the_data(labelled, tiny, world
         rescore(labels, [OVERLAP])
     assert rescore(labels, [OVERLAP], dataset=world[0]).rows == label(*world, [OVERLAP], tiny, k=2).rows
     other = world[0].subset(world[0].queries[:2])
-    with pytest.raises(DataError, match="'q2' with passages .* is not all in the data set"):
+    with pytest.raises(DataError, match=r"'q2' with passages .* is not all in the data set"):
         rescore(labels, [OVERLAP], dataset=other)
 
 

@@ -187,6 +187,21 @@ def test_merge_the_first_wins_and_everything_is_counted(tmp_path):
         merge(into, [tmp_path / "nowhere"])
 
 
+def test_merge_beside_a_process_that_writes_loses_nothing(tmp_path, monkeypatch):
+    """A row of a new source that comes while a store is copied is not in that copy, and nothing is called damaged."""
+    put(tmp_path / "a", {"k1": -1.0}, source_of("one"))
+    number = LabelStore.number_sources
+
+    def with_another_process(goal, sources):
+        put(tmp_path / "a", {"k2": -2.0}, source_of("two"))
+        return number(goal, sources)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LabelStore, "number_sources", with_another_process)
+        assert merge(tmp_path / "c", [tmp_path / "a"])["damaged"] == 0
+    assert merge(tmp_path / "c", [tmp_path / "a"]) == dict(copied=1, same=1, conflicts=0, damaged=0, failures=0)
+
+
 def test_two_halves_merged_are_the_whole(world, tmp_path, tiny):
     dataset, run = world
     whole = label(dataset, run, SPECS[:2], tiny, k=2)
@@ -214,6 +229,14 @@ def test_gc_drops_what_meets_all_conditions_and_nothing_else(tmp_path):
         with pytest.raises(ValueError, match="without a condition"):
             gc(store, [])
         assert gc(store, [made_before(1e12)]).kept == 0
+
+
+def test_gc_of_rows_that_do_not_say_whose_they_are(tmp_path):
+    with LabelStore(tmp_path / "s") as store:
+        store.put_many({b"a": response()})
+        store.put_many({b"b": response()}, {b"b": Origin(source_of("one"))})
+        assert gc(store, [of_sources(chosen_sources(store, "-"))]).responses == 1
+        assert list(store.get_many([b"a", b"b"])) == [b"b"]
 
 
 def test_gc_of_what_labels_do_not_use_keeps_what_they_need(labelled, world, tmp_path):

@@ -6,7 +6,7 @@ import sqlite3
 from dataclasses import replace
 
 import pytest
-from tiny_generator import Counted
+from tiny_generator import Counted, TinyGenerator
 
 from utilitune.errors import DataError
 from utilitune.generator.protocol import Continuation, Generation, Prompt
@@ -83,6 +83,33 @@ def test_labels_of_an_old_store_need_no_model(world, tiny, tmp_path):
     labels = label(*world, specs, again, k=2, store=tmp_path / "old")
     assert again.calls == [] and labels.rows == first.rows
     assert [row.evidence for row in labels] == [row.evidence for row in first]
+
+
+def test_labels_that_are_computed_anew_say_why(world, tmp_path, capsys):
+    """A user who was told that rows stay, and then sees none of them used, must learn what has changed."""
+    dataset, run = world
+    path, now = tmp_path / "s", TinyGenerator(seed=1)
+    ask = {"store": path, "k": 1}
+    now.identity = replace(now.identity, options={"numerics": "1"})
+    label(dataset.subset(dataset.queries[:3]), run, ["abstention"], now, **ask)
+    capsys.readouterr()
+    label(dataset.subset(dataset.queries[3:]), run, ["abstention"], now, **ask)
+    assert "anew" not in capsys.readouterr().err, "other questions are no change"
+    now.identity = replace(now.identity, options={"numerics": "2"}, max_length=2048)
+    label(*world, ["abstention"], now, **ask)
+    said = capsys.readouterr().err
+    assert "computed anew; the store knows" in said and said.count("computed anew") == 1
+    assert "max_length (4096 there, 2048 now), options.numerics ('1' there, '2' now)" in said
+    label(*world, ["abstention"], now, **ask)
+    assert "anew" not in capsys.readouterr().err
+
+
+def test_an_old_store_of_a_generator_that_has_changed_promises_nothing(world, tiny, tmp_path, capsys):
+    format_1_store(tmp_path / "s", [(b"a" * 32, format_1_row(Continuation("x", ("x",), (1,), (-1.0,), (1.0,))))])
+    label(*world, ["abstention"], tiny, k=1, store=tmp_path / "s")
+    said = capsys.readouterr().err
+    assert "its rows stay, each for its own generator" in said
+    assert "computed anew; rows of format 1 do not say whose they are" in said
 
 
 def old_rows(store):
