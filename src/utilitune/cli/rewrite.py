@@ -42,11 +42,12 @@ def command(
 
     Example: utilitune rewrite my-data --rewriter my-rewriter --out rewrites.jsonl
     """
-    from utilitune.records import write_rows
     from utilitune.rewrite import BestOf, Rewriter
+    from utilitune.rewrite.rewriter import write_rewrites
     from utilitune.scoring import make_utility
 
     check_file(out)
+    kept = check_store(out, store) if best_of else None
     if best_of and not index:
         raise ConfigError("--best-of: the choice is by what each rewrite finds; give --index INDEX")
     utilities = [make_utility(name) for name in utility or DEFAULT_UTILITIES] if best_of else []
@@ -66,16 +67,9 @@ def command(
             loaded.generator if same else load_generator(generator),
             n=best_of,
             k=k,
-            store=check_store(out, store),
+            store=kept,
         )
-    rewrites = chooser.rewrite_batch(turns)
-    write_rows(
-        out,
-        [
-            {"query_id": turn.id, "text": rewrite.text, "fallback": rewrite.fallback}
-            for turn, rewrite in zip(turns, rewrites, strict=True)
-        ],
-    )
+    write_rewrites(out, chooser.rewrite_batch(turns))
     counts = chooser.counts
     typer.echo(
         f"{len(turns)} turns rewritten, {counts['fallback']} fell back to the question, {counts['cut']} cut at "

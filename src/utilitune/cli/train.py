@@ -41,9 +41,8 @@ GRPO_ONLY = {
 @app.command("rewriter")
 def rewriter(
     context: typer.Context,
+    pairs: Annotated[Path, typer.Argument(help="Pairs of `utilitune pairs`.", show_default=False)],
     out: Out,
-    pairs: Annotated[Path | None, typer.Argument(help="Pairs of `utilitune pairs`.", show_default=False)] = None,
-    pairs_option: Annotated[Path | None, typer.Option("--pairs", hidden=True)] = None,
     method: Annotated[
         str, typer.Option(help="sft: imitate the best rewrites; dpo: prefer; grpo: live reward, needs --data, --index.")
     ] = "dpo",
@@ -86,9 +85,6 @@ def rewriter(
     Example: utilitune train rewriter pairs.jsonl --method dpo --out my-rewriter
     """
     check_folder(out)
-    found = pairs or pairs_option
-    if found is None:
-        raise ConfigError("train rewriter: no pairs given; give the file of `utilitune pairs`")
     if method not in METHODS:
         raise ConfigError(f"--method: found {method!r}, expected one of: {', '.join(METHODS)}")
     _warn_of_unused(context, method)
@@ -107,7 +103,7 @@ def rewriter(
         "generations": generations if method == "grpo" else None,
     }
     live = Live(data, tuple(index or ()), generator, tuple(utility or DEFAULT_UTILITIES), k, aggregate, fused, store)
-    job = Job(found, {"model": base, "revision": revision}, out, start, settings, live, resume)
+    job = Job(pairs, {"model": base, "revision": revision}, out, start, settings, live, resume)
     report = METHODS[method](job)
     typer.echo(report.reading)
     typer.echo(f"adapter written to {out}")

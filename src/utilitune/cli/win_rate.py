@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from utilitune.cli.data import BadLine, Part, open_data
-from utilitune.cli.options import DEFAULT_GENERATOR, Data, GeneratorSpec, OnBadLine, Out, Quiet, Split, command_line
+from utilitune.cli.options import (
+    DEFAULT_GENERATOR,
+    Data,
+    GeneratorSpec,
+    OnBadLine,
+    Out,
+    Quiet,
+    Split,
+    command_line,
+    named_files,
+)
 from utilitune.cli.out import check_folder
-from utilitune.errors import ConfigError
 
 NAME = "win-rate"
 
@@ -74,7 +82,7 @@ def command(
     named_criteria(dimension)
     chosen = convention or default_convention(reading)
     find_convention(chosen)
-    files = _named(answers)
+    files = named_files(answers, "--answers")
     systems = {name: read_answers(path) for name, path in files.items()}
     compared = compare_systems(systems, open_data(data, on_bad_line, split).queries[:limit], against=against)
     judge = load_generator(generator)
@@ -102,15 +110,3 @@ def command(
     typer.echo(text)
     typer.echo(f"judgements: {out / 'judgements.jsonl'}")
     rates.check(max_lost)
-
-
-def _named(values: list[str]) -> dict[str, Path]:
-    """Read ``name=file`` values; a bare file is named after itself."""
-    named: dict[str, Path] = {}
-    for value in values:
-        name, equals, path = value.partition("=")
-        name, path = (name, path) if equals else (Path(value).stem, value)
-        if name in named:
-            raise ConfigError(f"--answers: found the name {name!r} twice; write --answers other-name={path}")
-        named[name] = Path(path)
-    return named

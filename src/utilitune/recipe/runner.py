@@ -80,6 +80,11 @@ def check_inputs(recipe: Recipe) -> None:
         for folder in recipe.evaluation.transfer
         if not folder.is_dir()
     ]
+    found += [
+        f"evaluation.transfer: {folder} is the recipe's own data; expected data that no training has seen"
+        for folder in recipe.evaluation.transfer
+        if recipe.data != SAMPLE and folder.resolve() == recipe.data.resolve()
+    ]
     found += missing_models(named_models(recipe))
     if found:
         raise ConfigError(f"{recipe.name}: {len(found)} problem(s)\n" + "\n".join(f"  {problem}" for problem in found))

@@ -276,6 +276,16 @@ class EvaluationSection(_Section):
     udcg_k: int = Field(default=5, ge=0)
     answer_k: int = Field(default=3, ge=0)
 
+    @model_validator(mode="after")
+    def _told_apart(self) -> EvaluationSection:
+        names = [path.name for path in self.transfer]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"transfer: two folders are named {twice[0]!r}, which tells them apart; rename one")
+        if bad := {"", "..", "runs"} & {*names}:
+            raise ValueError(f"transfer: found the name {min(bad)!r}, expected that of a data set; rename the folder")
+        return self
+
 
 class Recipe(_Section):
     """A whole line, from a corpus and unlabelled questions to a report.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -40,7 +41,7 @@ class Stage:
         needs: Stages whose outputs it reads.
         keys: Recipe keys that it reads, such as ``generator`` or ``rewriter.pairs``. Where one names a model or a
             utility, what that is right now counts, not its name alone.
-        code: Subpackages that it calls; what these import counts along, and so does the stage's own module.
+        code: Subpackages that it calls; what these import counts along, and so do ``stage_files``.
         action: Does the work inside ``workspace.folder(name)``; returns counts for the record.
         left_out: Returns why the stage has nothing to do for this recipe and data, or ``None``.
     """
@@ -56,6 +57,17 @@ class Stage:
     def settings(self, recipe: Recipe) -> dict[str, Any]:
         """Return the values of ``keys``, JSON-ready."""
         return {key: recipe.value(key) for key in self.keys}
+
+    def reads(self, key: str) -> bool:
+        """Tell whether ``keys`` hold a recipe key, or a section that it lies in."""
+        return any(f"{key}.".startswith(f"{own}.") for own in self.keys)
+
+
+def stage_files(stage: Stage) -> tuple[Path, ...]:
+    """Return the stage's own module, and the other stages' modules that it takes functions from."""
+    own = Path(inspect.getfile(stage.action))
+    names = re.findall(r"^from utilitune\.recipe\.stages\.(\w+) import", own.read_text(encoding="utf-8"), re.M)
+    return (own, *(WORKSPACE.with_name("stages") / f"{name}.py" for name in names))
 
 
 def dependencies(stage: Stage, workspace: Workspace) -> dict[str, Any]:
@@ -82,11 +94,11 @@ def dependencies(stage: Stage, workspace: Workspace) -> dict[str, Any]:
         "settings": stage.settings(workspace.recipe),
         "identities": identities(workspace.recipe, stage.keys),
         "files": {
-            **(workspace.input_files() if "data" in stage.keys else {}),
-            **(workspace.transfer_files() if "evaluation.transfer" in stage.keys else {}),
+            **(workspace.input_files() if stage.reads("data") else {}),
+            **(workspace.transfer_files() if stage.reads("evaluation.transfer") else {}),
         },
         "upstream": upstream,
-        "code": source_hash(packages, (Path(inspect.getfile(stage.action)), WORKSPACE)),
+        "code": source_hash(packages, (*stage_files(stage), WORKSPACE)),
         "libraries": library_versions(packages),
     }
 

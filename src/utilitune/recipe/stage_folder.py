@@ -32,7 +32,8 @@ def output_hash(folder: Path) -> str:
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         inside = path.relative_to(folder)
-        if path.is_file() and path.name != RECORD and not inside.parts[0].startswith("checkpoint"):
+        resumable = any(part.startswith("checkpoint") for part in inside.parts[:-1])
+        if path.is_file() and path.name != RECORD and not resumable:
             content = "manifest" if path.name.endswith("manifest.json") else file_hash(path)
             digest.update(f"{inside}\0{content}\n".encode())
     return digest.hexdigest()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import hashlib
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from utilitune.errors import ConfigError, DataError
 from utilitune.recipe.schema import SAMPLE
+from utilitune.recipe.stage_folder import read_record
 from utilitune.records import Dataset, Query, file_hash, load_dataset, read_json
 
 if TYPE_CHECKING:
@@ -42,6 +44,10 @@ class Workspace:
     def folder(self, stage: str) -> Path:
         """Return the folder of a stage."""
         return self.out / stage
+
+    def done(self, stage: str) -> bool:
+        """Tell whether a stage has finished."""
+        return read_record(self.folder(stage)).get("status") == "done"
 
     @property
     def store(self) -> Path:
@@ -146,6 +152,11 @@ class Workspace:
             if read_manifest(folder).get("corpus_sha256") != corpus:
                 raise DataError(f"{folder} is an index of another corpus than {self.data}; run stage 'index' again")
         return {name: load_index(self.folder("index") / name) for name in self.recipe.retrievers}
+
+
+def judged_part(dataset: Dataset, queries: Sequence[Query]) -> Dataset:
+    """Return the part of a data set that those queries make which are judged."""
+    return dataset.subset([query for query in queries if dataset.qrels.get(query.id)])
 
 
 def _picked(queries: list[Query], seed: int, limit: int) -> list[Query]:

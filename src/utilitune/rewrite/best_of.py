@@ -14,7 +14,7 @@ from utilitune.rewrite.aggregate import check_names
 from utilitune.rewrite.candidate import Candidate, by_query
 from utilitune.rewrite.reward import TextSearcher, reward_candidates
 from utilitune.rewrite.rewriter import Rewrite, Rewriter
-from utilitune.rewrite.sample import EXTRA_SOURCES, check_sources, sample_candidates
+from utilitune.rewrite.sample import EXTRA_SOURCES, check_sampling, check_sources, sample_candidates
 
 if TYPE_CHECKING:
     from utilitune.generator.protocol import Generator
@@ -26,7 +26,8 @@ class BestOf:
 
     It costs n rewrites and up to (n + cheap ones) x k labels a question. ``counts`` runs along: ``rewritten`` (a
     candidate other than the question was chosen), ``kept`` (the question was worth most), ``fallback`` (no candidate
-    had a utility, so the question stands), ``stand-alone`` (no history), and what sampling and labelling count.
+    had a utility, so the question stands), ``stand-alone`` (no history), and what sampling (its ``fallback`` as
+    ``unusable``) and labelling count.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class BestOf:
         *,
         n: int = 4,
         temperature: float = 0.9,
+        top_p: float = 0.95,
         include: Sequence[str] = EXTRA_SOURCES,
         k: int = 3,
         aggregate: str = "max",
@@ -57,6 +59,7 @@ class BestOf:
             generator: The model that will read the passages.
             n: Samples a question.
             temperature: Sampling temperature.
+            top_p: Nucleus mass in (0, 1].
             include: As ``sample_candidates``.
             k: As ``reward_candidates``.
             aggregate: As ``reward_candidates``.
@@ -67,14 +70,15 @@ class BestOf:
             store: Response store file, so that a second run is free.
 
         Raises:
-            ConfigError: For an unknown name.
+            ConfigError: For an unknown name, or a temperature or ``top_p`` out of range.
         """
+        check_sampling(temperature, top_p)
         check_names(aggregate, scale)
         check_sources(include)
         self.rewriter, self.retrievers = rewriter, dict(retrievers)
         self.corpus = {passage.id: passage for passage in corpus}
         self.utilities, self.generator = list(utilities), generator
-        self.n, self.temperature, self.include, self.seed = n, temperature, tuple(include), seed
+        self.n, self.temperature, self.top_p, self.include, self.seed = n, temperature, top_p, tuple(include), seed
         self.k, self.aggregate, self.scale, self.fused, self.store = k, aggregate, scale, fused, store
         self.counts: Counter[str] = Counter({"rewritten": 0, "kept": 0, "fallback": 0, "stand-alone": 0})
 
@@ -93,6 +97,7 @@ class BestOf:
             self.rewriter.generator,
             n=self.n,
             temperature=self.temperature,
+            top_p=self.top_p,
             seed=self.seed,
             include=self.include,
             prompt=self.rewriter.prompt,
@@ -115,7 +120,9 @@ class BestOf:
         )
         groups = by_query(rewarded)
         made = [self._choose(query, groups.get(query.id, [])) for query in queries]
-        self.counts.update({**sampled.counts, "unlabelled": rewarded.counts["unlabelled"]})
+        # A sample that the question stood in for is no question that fell back.
+        written = {"unusable" if name == "fallback" else name: count for name, count in sampled.counts.items()}
+        self.counts.update({**written, "unlabelled": rewarded.counts["unlabelled"]})
         say(f"best of {self.n}: " + ", ".join(f"{name} {count}" for name, count in self.counts.items() if count))
         return made
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,26 +16,45 @@ class GoldAgreement:
     """Pairs whose sides rank the first relevant passage differently.
 
     Attributes:
-        right: Those whose chosen side ranks it higher.
-        differ: All of them.
+        questions: ``(right, differ)`` of each question with such pairs: those whose chosen side ranks it higher, all.
         judged: Pairs of judged questions.
     """
 
-    right: int
-    differ: int
+    questions: tuple[tuple[int, int], ...]
     judged: int
 
-    def __str__(self) -> str:
-        """Return one line with the 95 % Wilson interval."""
-        from utilitune.evaluation.judge.interval import wilson
+    @property
+    def right(self) -> int:
+        """Pairs whose chosen side ranks the passage higher."""
+        return sum(right for right, _ in self.questions)
 
+    @property
+    def differ(self) -> int:
+        """Pairs whose sides rank it differently."""
+        return sum(differ for _, differ in self.questions)
+
+    def interval(self) -> tuple[float, float] | None:
+        """Return the 95 % interval of ``right / differ``; ``None`` without pairs.
+
+        Wilson's where a question has one pair. Several pairs of a question share candidates and are no independent
+        evidence: then the bootstrap over questions, or Wilson's with a question as one where all pairs are alike.
+        """
+        from utilitune.evaluation.judge.interval import ratio_interval, wilson
+
+        n = len(self.questions)
+        if self.differ == n or self.right in (0, self.differ):
+            return wilson(round(n * self.right / self.differ) if n else 0, n)
+        return ratio_interval(*zip(*self.questions, strict=True))
+
+    def __str__(self) -> str:
+        """Return one line with the interval."""
         if not self.differ:
             return f"none of {self.judged} judged pairs differs in its gold rank"
-        interval = wilson(self.right, self.differ)
+        interval = self.interval()
         within = f" [{interval[0]:.3f}, {interval[1]:.3f}]" if interval else ""
         return (
             f"the chosen side ranks the gold passage higher in {self.right / self.differ:.3f}{within} of the "
-            f"{self.differ} pairs that differ ({self.judged} judged)"
+            f"{self.differ} pairs that differ ({len(self.questions)} questions; {self.judged} pairs judged)"
         )
 
 
@@ -57,15 +77,17 @@ def gold_agreement(
     found = {}
     for name, retriever in retrievers.items():
         run = retriever.search_texts(texts, DEPTH)
-        right = differ = 0
+        right: Counter[str] = Counter()
+        differ: Counter[str] = Counter()
         for number, pair in enumerate(judged):
             grades = qrels[pair.query_id]
             chosen, rejected = (
                 reciprocal_rank([hit for hit, _ in run.get(str(2 * number + side), [])], grades) for side in (0, 1)
             )
-            differ += chosen != rejected
-            right += chosen > rejected
-        found[name] = GoldAgreement(right, differ, len(judged))
+            differ[pair.query_id] += chosen != rejected
+            right[pair.query_id] += chosen > rejected
+        questions = tuple((right[query_id], count) for query_id, count in differ.items() if count)
+        found[name] = GoldAgreement(questions, len(judged))
     return found
 
 

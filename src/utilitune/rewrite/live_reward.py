@@ -81,7 +81,8 @@ class LiveReward:
         return {
             "generator": self.generator.identity.key(),
             "utilities": [{"name": one.name, **one.parameters} for one in self.utilities],
-            "retrievers": sorted(self.retrievers),
+            # Ours say what can change a ranking; a searcher of somebody else's has its name alone.
+            "retrievers": {name: getattr(one, "settings", None) for name, one in sorted(self.retrievers.items())},
             "corpus": corpus_hash(list(self.corpus.values())),
             "k": self.k,
             "aggregate": self.aggregate,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from utilitune.errors import ConfigError, DataError
 from utilitune.progress import progress, say, warn
 from utilitune.records.query import Query, Role, Turn
+from utilitune.records.rows import write_rows
 from utilitune.rewrite.adapter_folder import RewriterCard, is_adapter
 from utilitune.rewrite.base_spec import Spec
 from utilitune.rewrite.clean import clean_rewrite
@@ -172,6 +173,16 @@ def rewrite_queries(rewriter: Rewriter, queries: Sequence[Query]) -> list[Query]
     cut = sum(result.cut for result in results)
     say(f"rewrite: {len(queries)} questions, {fallbacks} fell back to the question as typed, {cut} cut at the limit")
     return [replace(query, text=result.text, history=()) for query, result in zip(queries, results, strict=True)]
+
+
+def write_rewrites(path: Path | str, rewrites: Iterable[Rewrite]) -> None:
+    """Write rewrites, a row each: ``query_id, text, fallback, cut``; atomically.
+
+    Args:
+        path: JSONL, ``.gz`` or Parquet.
+        rewrites: Rewrites in order.
+    """
+    write_rows(path, map(asdict, rewrites))
 
 
 def _turn(turn: Turn | Mapping[str, str]) -> Turn:

@@ -21,7 +21,7 @@ FILE_VERBS = [
 FOLDER_VERBS = [
     ("index", "data"),
     ("evaluate", "data", "--run", "r.trec"),
-    ("train", "rewriter", "--pairs", "p.jsonl"),
+    ("train", "rewriter", "p.jsonl"),
     ("train", "reranker", "data", "--labels", "l.jsonl"),
 ]
 
@@ -99,7 +99,7 @@ def test_pairs_from_candidates_names_the_options_that_change_nothing(here):
 
 
 def test_train_rewriter_lists_what_is_out_of_range():
-    said = failure("train", "rewriter", "--pairs", "p", "--out", "o", "--epochs", "-1", "--lr", "-1")
+    said = failure("train", "rewriter", "p", "--out", "o", "--epochs", "-1", "--lr", "-1")
     assert said.startswith("train rewriter: 2 problem(s)")
     assert "--lr: Input should be greater than 0 (found -1.0)" in said
     assert "--epochs: Input should be greater than 0 (found -1.0)" in said

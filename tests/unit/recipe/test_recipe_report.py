@@ -1,6 +1,7 @@
 """The report of the real evaluate stage, over real data, index and retrieve stages and handmade other outputs."""
 
 import json
+import shutil
 
 import pytest
 
@@ -8,7 +9,7 @@ from utilitune.evaluation.html import run_report
 from utilitune.recipe import run_recipe
 from utilitune.recipe.stage import run_stage
 from utilitune.recipe.stages import STAGES
-from utilitune.recipe.stages.evaluate import query_forms
+from utilitune.recipe.stages.rewriter_table import query_forms
 from utilitune.recipe.workspace import Workspace
 from utilitune.records import Answer, Labels, Run, UtilityLabel, read_run, write_answers, write_labels, write_run
 
@@ -34,7 +35,7 @@ def finish(out, training=None):
             "models": {"generator": stage},
         }
         (out / stage / "stage.json").write_text(json.dumps(record))
-    for stage in ("best-of", "transfer"):
+    for stage in ("agreement", "best-of", "transfer"):
         (out / stage).mkdir()
         (out / stage / "stage.json").write_text(json.dumps({"stage": stage, "status": "left out"}))
     for name in ("untuned", "tuned"):
@@ -74,7 +75,10 @@ def test_both_tables_are_measured(recipe):
     assert rows["first question + question"]["MRR@10"]["mean"] == 1.0
     assert rows["raw question"]["MRR@10"]["mean"] < 1.0
     assert "human rewrite" not in rows
-    assert rewriter["notes"] == ["No row for human rewrites: 0 of 2 turns have one."]
+    assert rewriter["notes"] == [
+        "2 turns of 2 conversations; intervals and tests take turns as drawn.",
+        "No row for human rewrites: 0 of 2 turns have one.",
+    ]
     rows = {row["name"]: row["cells"] for row in reranker["rows"]}
     assert rows["first stage"]["MRR@10"]["mean"] == 1.0
     assert rows["tuned reranker"]["MRR@10"]["mean"] == 0.25
@@ -83,7 +87,19 @@ def test_both_tables_are_measured(recipe):
     assert rows["tuned reranker"]["contains"]["mean"] == 1.0
     assert "Reranker: epoch 2 of 3 was kept." in reranker["notes"]
     assert "never abstains" in reranker["notes"]
-    assert "tuned reranker" in text
+    assert reranker["notes"][0].startswith(
+        "WARNING: on bm25 the tuned reranker is worse than its first stage: "
+        "MRR@10 1.000 ▶ 0.250 (-0.750 [-0.750, -0.750]); nDCG@10 1.000 ▶"
+    )
+    assert "WARNING" in text
+
+
+def test_a_reranker_that_is_no_worse_is_not_warned_of(recipe):
+    run_recipe(recipe(), only=["data", "index", "retrieve"])
+    finish(recipe().out)
+    shutil.copy(recipe().out / "retrieve" / "bm25.test.trec", recipe().out / "rerank" / "bm25.trec")
+    assert run_stage(STAGES["evaluate"], Workspace(recipe())) == "ran"
+    assert "WARNING" not in (recipe().out / "evaluate" / "table.txt").read_text()
 
 
 def test_a_row_of_human_rewrites_needs_one_for_every_turn_and_says_so(tiny, recipe):

@@ -11,13 +11,13 @@ import pytest
 
 from utilitune.recipe import stage as stage_module
 from utilitune.recipe.schema import Recipe
-from utilitune.recipe.stage import dependencies, fingerprint, is_current, run_stage
+from utilitune.recipe.stage import dependencies, fingerprint, is_current, run_stage, stage_files
 from utilitune.recipe.stage_folder import output_hash
 from utilitune.recipe.stages import STAGES
 from utilitune.recipe.workspace import Workspace
 
 REAL = ("data", "index", "retrieve")
-REWRITER = {"candidates", "reward", "pairs", "train-rewriter", "rewrite"}
+REWRITER = {"candidates", "reward", "pairs", "agreement", "train-rewriter", "rewrite"}
 AFTER_LABEL = {"train-reranker", "rerank", "utility", "answer", "evaluate"}
 AFTER_RETRIEVE = {"label", *AFTER_LABEL}
 ASKED = {"train-sft", "train-grpo", "yardsticks", "best-of", "transfer"}
@@ -72,7 +72,15 @@ KEYS = {
     "on_bad_line=skip": {"data", "evaluate"},
     "split.test=0.4": {"data", "evaluate"},
     "sample.seed=8": {"data", "evaluate"},
-    "generator=packaged:gemma3-270m": {"reward", "pairs", "train-rewriter", "rewrite", "label", *AFTER_LABEL},
+    "generator=packaged:gemma3-270m": {
+        "reward",
+        "pairs",
+        "agreement",
+        "train-rewriter",
+        "rewrite",
+        "label",
+        *AFTER_LABEL,
+    },
     "retrievers.bm25.k1=1.2": ALL - {"data", "candidates"},
     "rewriter.base=packaged:smollm2-135m-instruct": {*REWRITER, "evaluate"},
     "rewriter.train_turns=3": {*REWRITER, "evaluate"},
@@ -80,7 +88,7 @@ KEYS = {
     "rewriter.candidates.n=2": {*REWRITER, "evaluate"},
     "rewriter.reward.k=1": {*REWRITER, "evaluate"} - {"candidates"},
     "rewriter.reward.scale=raw": {*REWRITER, "evaluate"} - {"candidates"},
-    "rewriter.pairs.margin=0.1": {"pairs", "train-rewriter", "rewrite", "evaluate"},
+    "rewriter.pairs.margin=0.1": {"pairs", "agreement", "train-rewriter", "rewrite", "evaluate"},
     "rewriter.training.lr=0.1": {"train-rewriter", "rewrite", "evaluate"},
     "rewriter.test_turns=1": {"rewrite", "evaluate"},
     "rewriter.methods=[sft, dpo]": {"train-sft", "train-rewriter", "rewrite", "evaluate"},
@@ -151,9 +159,31 @@ def test_a_changed_file_of_a_transfer_set_is_seen(tiny, recipe):
     asked = f"evaluation.transfer=[{tiny / 'away'}]"
     run(recipe())
     assert run(recipe(asked)) == {"transfer", "evaluate"}
+    # Judgements change no rewrite and no index: the stage that reads them must see it by itself.
+    before = dependencies(STAGES["evaluate"], Workspace(recipe(asked)))
+    append(tiny / "away" / "qrels.tsv", "c5_2\tp0\t1\n")
+    after = dependencies(STAGES["evaluate"], Workspace(recipe(asked)))
+    assert {part for part in before if before[part] != after[part]} == {"files"}
+    assert run(recipe(asked)) == {"transfer", "evaluate"}
     corpus = tiny / "away" / "corpus.jsonl"
     corpus.write_text(corpus.read_text().replace("river", "stream"))
     assert run(recipe(asked)) == {"transfer", "evaluate"}
+
+
+def test_the_modules_that_a_stage_takes_functions_from_count():
+    names = {path.stem for path in stage_files(STAGES["transfer"])}
+    assert names == {"transfer", "rewriter", "data", "left_out"}
+    assert all(path.is_file() for stage in STAGES.values() for path in stage_files(stage))
+
+
+def test_checkpoints_at_any_depth_are_no_outputs(tmp_path):
+    (tmp_path / "gold-rank" / "dpo" / "checkpoints" / "checkpoint-1").mkdir(parents=True)
+    (tmp_path / "gold-rank" / "dpo" / "adapter").write_text("x")
+    before = output_hash(tmp_path)
+    (tmp_path / "gold-rank" / "dpo" / "checkpoints" / "checkpoint-1" / "optimizer.pt").write_text("x")
+    assert output_hash(tmp_path) == before
+    (tmp_path / "checkpoint.txt").write_text("an output, whatever it is called")
+    assert output_hash(tmp_path) != before
 
 
 def test_changed_answers_reach_the_report(tiny, recipe):
@@ -164,9 +194,9 @@ def test_changed_answers_reach_the_report(tiny, recipe):
 
 
 FILES = {
-    "reader/model.safetensors": {"reward", "pairs", "train-rewriter", "rewrite", "label", *AFTER_LABEL},
-    "reader/config.json": {"reward", "pairs", "train-rewriter", "rewrite", "label", *AFTER_LABEL},
-    "reader/chat_template.jinja": {"reward", "pairs", "train-rewriter", "rewrite", "label", *AFTER_LABEL},
+    "reader/model.safetensors": {"reward", "pairs", "agreement", "train-rewriter", "rewrite", "label", *AFTER_LABEL},
+    "reader/config.json": {"reward", "pairs", "agreement", "train-rewriter", "rewrite", "label", *AFTER_LABEL},
+    "reader/chat_template.jinja": {"reward", "pairs", "agreement", "train-rewriter", "rewrite", "label", *AFTER_LABEL},
     "writer/model.safetensors": {*REWRITER, "evaluate"},
     "encoder/model.safetensors": AFTER_LABEL,
     "encoder/1_Pooling/config.json": AFTER_LABEL,

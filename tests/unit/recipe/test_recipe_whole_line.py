@@ -9,8 +9,10 @@ import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+from utilitune.errors import DataError
 from utilitune.recipe import run_recipe
 from utilitune.recipe.stages import STAGES
+from utilitune.recipe.workspace import Workspace
 
 CHAT = (
     "{% for m in messages %}<s>{{ m['role'] }}\n{{ m['content'] }}</s>{% endfor %}"
@@ -53,6 +55,8 @@ def whole(tiny, recipe, monkeypatch):
     logging.getLogger("bm25s").setLevel(logging.WARNING)
     write_models(tiny)
     shutil.copytree(tiny / "data", tiny / "away")
+    queries = tiny / "away" / "queries.jsonl"
+    queries.write_text(queries.read_text().replace("Tell me of", "What is"))
     return recipe(
         "reranker.utilities=[entropy-drop]",
         "rewriter.reward.utilities=[entropy-drop]",
@@ -91,6 +95,8 @@ def test_every_stage_runs_once_and_the_report_says_with_what(whole):
         rewriters,
     ]
     assert [len(table["rows"]) for table in report["tables"][2:]] == [3]
+    notes = report["tables"][0]["notes"]
+    assert any(note.startswith("The reward against the judgements, bm25: ") for note in notes)
     stages = report["manifest"]["stages"]
     reader = stages["label"]["models"]["generator"]
     assert len(reader["revision"]) == 64
@@ -101,3 +107,31 @@ def test_every_stage_runs_once_and_the_report_says_with_what(whole):
     assert not stages["retrieve"].get("models")
     card = json.loads((whole.out / "train-rewriter" / "rewriter.json").read_text())
     assert card["max_new_tokens"] == 8
+    rewritten_again_what_is_missing(whole)
+
+
+def rewritten_again_what_is_missing(whole):
+    """A killed stage finds its whole files and writes the others, to the same end."""
+    folder = whole.out / "rewrite"
+    record = json.loads((folder / "stage.json").read_text())
+    texts = {path.name: path.read_text() for path in folder.glob("*.jsonl")}
+    (folder / "stage.json").write_text(json.dumps({**record, "status": "started"}))
+    (folder / "tuned.jsonl").unlink()
+    kept = (folder / "dpo.jsonl").stat().st_mtime_ns
+    assert run_recipe(whole) == {name: "ran" if name == "rewrite" else "unchanged" for name in STAGES}
+    assert {path.name: path.read_text() for path in folder.glob("*.jsonl")} == texts
+    assert (folder / "dpo.jsonl").stat().st_mtime_ns == kept
+    again = json.loads((folder / "stage.json").read_text())
+    assert (again["counts"], again["models"], again["outputs"]) == (
+        record["counts"],
+        record["models"],
+        record["outputs"],
+    )
+
+
+def test_training_turns_are_no_transfer_set(whole, tiny):
+    queries = tiny / "away" / "queries.jsonl"
+    queries.write_text(queries.read_text().replace("What is", "Tell me of"))
+    run_recipe(whole, only=["data"])
+    with pytest.raises(DataError, match=r"4 of 6 turns \(such as 'c0_2'\) are training turns word for word"):
+        STAGES["transfer"].action(Workspace(whole))

@@ -56,6 +56,8 @@ def test_a_pinned_base_is_a_mapping_that_counts():
         ("rewriter.reward.utilities=[gold-rank]", "grpo and best_of must do without"),
         ("rewriter.yardsticks=[bleu]", "rewriter.yardsticks.0"),
         ("rewriter.pairs.pairing=some", "rewriter.pairs.pairing"),
+        ("evaluation.transfer=[a/dev, b/dev]", "two folders are named 'dev'"),
+        ("evaluation.transfer=[a/runs]", "found the name 'runs'"),
         ("rewriter.candidates.include=[human]", "rewriter.candidates.include.0"),
     ],
 )

@@ -17,9 +17,10 @@ class Scripted:
     identity = GeneratorIdentity("scripted", "0", "scripted", "float64")
 
     def __init__(self, greedy, samples):
-        self.greedy, self.samples, self.counts = greedy, samples, {}
+        self.greedy, self.samples, self.counts, self.nuclei = greedy, samples, {}, set()
 
-    def generate(self, prompts, *, n=1, temperature=0.0, **settings):
+    def generate(self, prompts, *, n=1, temperature=0.0, top_p=1.0, **settings):
+        self.nuclei |= {top_p} if temperature else set()
         texts = [self.greedy] if temperature == 0 else self.samples[:n]
         return [[Generation(text, ("x",), (1,), (-1.0,), None, finish="stop") for text in texts] for _ in prompts]
 
@@ -64,11 +65,12 @@ def best_of(writer, **options):
 
 
 def test_the_most_useful_candidate_wins():
-    chooser = best_of(Scripted("mira died", ["about orlen", "nothing"]))
+    chooser = best_of(Scripted("mira died", ["about orlen", "nothing"]), top_p=0.5)
     (made,) = chooser.rewrite_batch([Query("c_2", "when did she die", HISTORY)])
     assert (made.text, made.fallback) == ("about orlen", False)
     assert chooser.counts["rewritten"] == 1
     assert chooser.counts["written"] == 3
+    assert chooser.generator.nuclei == {0.5}
 
 
 def test_of_equals_the_question_stays():
@@ -86,9 +88,18 @@ def test_no_history_and_no_label_fall_back_to_the_question():
     assert (chooser.counts["stand-alone"], chooser.counts["fallback"]) == (1, 1)
 
 
+def test_a_sample_that_the_question_stood_in_for_is_no_fallback():
+    chooser = best_of(Scripted("!!!", ["orlen", "???"]))
+    (made,) = chooser.rewrite_batch([Query("c_2", "and she", HISTORY)])
+    assert made.text == "orlen"
+    assert (chooser.counts["fallback"], chooser.counts["unusable"], chooser.counts["rewritten"]) == (0, 2, 1)
+
+
 def test_wrong_names_are_refused_at_once():
     with pytest.raises(ConfigError, match="aggregate='median'"):
         best_of(Scripted("a", []), aggregate="median")
+    with pytest.raises(ConfigError, match="top_p=2"):
+        best_of(Scripted("a", []), top_p=2)
     with pytest.raises(ConfigError, match="human"):
         best_of(Scripted("a", []), include=("human",))
 

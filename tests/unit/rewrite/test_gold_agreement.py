@@ -1,5 +1,8 @@
+import pytest
+
 from utilitune.records import PreferencePair, Run
 from utilitune.rewrite import gold_agreement
+from utilitune.rewrite.gold_agreement import GoldAgreement
 
 ORDER = {"good": ["g", "x"], "late": ["x", "g"], "bad": ["x"], "none": []}
 
@@ -19,8 +22,27 @@ def test_agreement_by_hand():
     pairs.append(pair("unjudged", "good", "bad"))
     found = gold_agreement(pairs, {"shelf": Shelf()}, {"q": {"g": 1.0}, "unjudged": {}})["shelf"]
     assert (found.right, found.differ, found.judged) == (2, 3, 4)
+    # One question: its three pairs share candidates, and say nothing about other questions.
+    assert found.interval() is None
+    assert "in 0.667 of the 3 pairs that differ (1 questions; 4 pairs judged)" in str(found)
+
+
+def test_one_pair_a_question_has_wilsons_interval():
+    pairs = [pair("1", "good", "late"), pair("2", "late", "bad"), pair("3", "bad", "good")]
+    found = gold_agreement(pairs, {"shelf": Shelf()}, {name: {"g": 1.0} for name in "123"})["shelf"]
     # Wilson, 2 of 3: centre (2/3 + z^2/6) / (1 + z^2/3), z = 1.96
-    assert "in 0.667 [0.208, 0.939] of the 3 pairs that differ (4 judged)" in str(found)
+    assert "in 0.667 [0.208, 0.939] of the 3 pairs that differ (3 questions; 3 pairs judged)" in str(found)
+
+
+def test_pairs_of_one_question_count_as_one_draw():
+    """Twice the pairs by the same questions is no more evidence."""
+    once = GoldAgreement(((1, 1),) * 12 + ((0, 1),) * 8, 20)
+    thrice = GoldAgreement(((3, 3),) * 12 + ((0, 3),) * 8, 60)
+    assert (once.right / once.differ, thrice.right / thrice.differ) == (0.6, 0.6)
+    low, high = thrice.interval()
+    assert high - low == pytest.approx(once.interval()[1] - once.interval()[0], abs=0.05)
+    assert GoldAgreement(((3, 3),) * 12, 36).interval() == GoldAgreement(((1, 1),) * 12, 12).interval()
+    assert GoldAgreement(((0, 2),) * 12, 24).interval()[0] == 0.0
 
 
 def test_nothing_that_differs_is_said():

@@ -72,6 +72,15 @@ def test_a_missing_label_teaches_nothing(reward):
     assert reward.counts["unlabelled"] == 2
 
 
+def test_another_index_of_the_same_name_is_another_reward(reader):
+    from utilitune.retrieval import Bm25Retriever
+
+    def inputs(k1):
+        return LiveReward(QUERIES, {"bm25": Bm25Retriever.build(CORPUS, k1=k1)}, CORPUS, [Length()], reader).inputs
+
+    assert inputs(0.9) == inputs(0.9) != inputs(1.2)
+
+
 def test_an_unknown_question_is_refused(reward):
     with pytest.raises(DataError, match="first 'zz'"):
         reward(["zz"], ["mira"])

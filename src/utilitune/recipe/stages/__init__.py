@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from utilitune.recipe.stage import Stage
-from utilitune.recipe.stages import data, evaluate, reranker, rewriter, transfer
+from utilitune.recipe.stages import agreement, data, evaluate, reranker, rewriter, transfer
 
 STAGES: dict[str, Stage] = {
     stage.name: stage
@@ -13,6 +13,7 @@ STAGES: dict[str, Stage] = {
         rewriter.CANDIDATES,
         rewriter.REWARD,
         rewriter.PAIRS,
+        agreement.AGREEMENT,
         rewriter.TRAIN_SFT,
         rewriter.TRAIN,
         rewriter.TRAIN_GRPO,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ from utilitune.recipe.schema import Recipe
 from utilitune.recipe.stage import Stage
 from utilitune.recipe.stages.left_out import unless
 from utilitune.recipe.workspace import Workspace
-from utilitune.records import read_pairs, write_pairs, write_rows, write_text
-from utilitune.rewrite import Candidates, read_candidates, write_candidates
+from utilitune.records import Query, read_pairs, read_rows, write_pairs, write_text
+from utilitune.rewrite import Candidates, Rewriter, read_candidates, write_candidates
+from utilitune.rewrite.rewriter import write_rewrites
 
 TRAININGS: Mapping[str, str] = {"sft": "train-sft", "dpo": "train-rewriter", "grpo": "train-grpo"}
 """Stage of each training, in the order in which they go on from each other."""
@@ -177,16 +179,8 @@ def _train_grpo(workspace: Workspace) -> Mapping[str, Any]:
 
 
 def _yardsticks(workspace: Workspace) -> Mapping[str, Any]:
-    from utilitune.rewrite import gold_agreement
-
     section = workspace.recipe.rewriter
-    pairs = list(read_pairs(workspace.folder("pairs") / "pairs.jsonl"))
-    agreement = gold_agreement(pairs, workspace.retrievers, workspace.dataset.qrels)
-    folder = workspace.folder("yardsticks")
-    write_text(folder / "agreement.txt", "".join(f"{name}: {found}\n" for name, found in agreement.items()))
     counts: dict[str, Any] = {}
-    for name, found in agreement.items():
-        counts |= {f"agree_{name}": found.right, f"differ_{name}": found.differ}
     for name in section.yardsticks:
         folder = workspace.folder("yardsticks") / name
         made = _build_pairs(workspace, _rewarded(workspace, [name]), folder)
@@ -199,25 +193,35 @@ def _yardsticks(workspace: Workspace) -> Mapping[str, Any]:
     return counts
 
 
-def write_rewrites(path: Path, rewrites: Any) -> None:
-    """Write rewrites, one row a turn."""
-    write_rows(path, [{"query_id": one.query_id, "text": one.text, "fallback": one.fallback} for one in rewrites])
+def rewrite_sets(workspace: Workspace, sets: Mapping[Path, Sequence[Query]]) -> dict[str, int]:
+    """Let every one of ``systems`` rewrite every set of turns; a file that is there is whole, and stays.
+
+    Args:
+        workspace: The run.
+        sets: Turns by the folder that their rewrites go to, a file a system.
+
+    Returns:
+        ``fallback`` and ``cut`` of each system.
+    """
+    counts: Counter[str] = Counter()
+    for name, adapter in systems(workspace).items():
+        rewriter = load_system(workspace, name, adapter)
+        for folder, turns in sets.items():
+            path = folder / f"{name}.jsonl"
+            if not path.is_file():
+                write_rewrites(path, rewriter.rewrite_batch(turns))
+            for _, row in read_rows(path):
+                counts.update({f"{name}_fallback": int(row["fallback"]), f"{name}_cut": int(row["cut"])})
+    return dict(counts)
 
 
 def _rewrite(workspace: Workspace) -> Mapping[str, Any]:
     turns = workspace.queries("test_turns", workspace.recipe.rewriter.test_turns)
-    counts: dict[str, Any] = {"turns": len(turns)}
-    for name, folder in systems(workspace).items():
-        rewriter = load_system(workspace, name, folder)
-        write_rewrites(workspace.folder("rewrite") / f"{name}.jsonl", rewriter.rewrite_batch(turns))
-        counts |= {f"{name}_{kind}": count for kind, count in rewriter.counts.items()}
-    return counts
+    return {"turns": len(turns), **rewrite_sets(workspace, {workspace.folder("rewrite"): turns})}
 
 
-def load_system(workspace: Workspace, name: str, folder: Path | None) -> Any:
+def load_system(workspace: Workspace, name: str, folder: Path | None) -> Rewriter:
     """Load one of ``systems``, and note which model it is."""
-    from utilitune.rewrite import Rewriter
-
     if folder is None:
         return Rewriter(workspace.rewriter_base(), max_new_tokens=workspace.recipe.rewriter.max_new_tokens)
     rewriter = Rewriter.load(folder)
@@ -238,6 +242,7 @@ def _best_of(workspace: Workspace) -> Mapping[str, Any]:
         workspace.generator,
         n=section.best_of,
         temperature=section.candidates.temperature,
+        top_p=section.candidates.top_p,
         include=section.candidates.include,
         k=section.reward.k,
         aggregate=section.reward.aggregate,
@@ -267,7 +272,7 @@ REWARD = Stage(
     name="reward",
     about="retrieve with every rewrite, label what it finds with the generator",
     needs=("data", "index", "candidates"),
-    keys=("generator", "rewriter.train_turns", "rewriter.reward", "seed"),
+    keys=("generator", "retrievers", "rewriter.train_turns", "rewriter.reward", "seed"),
     code=_CODE,
     action=_reward,
     left_out=unless("rewriter", "train_turns"),
@@ -303,7 +308,10 @@ TRAIN_GRPO = Stage(
     name="train-grpo",
     about="GRPO with the generator's utility as a live reward",
     needs=("data", "index", "train-sft", "train-rewriter"),
-    keys=(*_TRAINING, "generator", "rewriter.methods", "rewriter.train_turns", "rewriter.reward", "rewriter.grpo"),
+    keys=(
+        *(*_TRAINING, "generator", "retrievers", "rewriter.methods", "rewriter.train_turns"),
+        *("rewriter.reward", "rewriter.grpo"),
+    ),
     code=_CODE,
     action=_train_grpo,
     left_out=unless("rewriter", "train_turns", method="grpo"),
@@ -311,10 +319,10 @@ TRAIN_GRPO = Stage(
 YARDSTICKS = Stage(
     name="yardsticks",
     about="the same line with supervised rewards",
-    needs=("data", "index", "candidates", "pairs"),
+    needs=("data", "index", "candidates"),
     keys=(
-        *(*_BASE, "generator", "rewriter.train_turns", "rewriter.reward", "rewriter.pairs", "rewriter.methods"),
-        *("rewriter.sft", "rewriter.training", "rewriter.yardsticks"),
+        *(*_BASE, "generator", "retrievers", "rewriter.train_turns", "rewriter.reward", "rewriter.pairs"),
+        *("rewriter.methods", "rewriter.sft", "rewriter.training", "rewriter.yardsticks"),
     ),
     code=_CODE,
     action=_yardsticks,
@@ -333,7 +341,10 @@ BEST_OF = Stage(
     name="best-of",
     about="sample rewrites of the test turns, take the most useful one of each",
     needs=("data", "index"),
-    keys=(*_BASE, "generator", "rewriter.test_turns", "rewriter.candidates", "rewriter.reward", "rewriter.best_of"),
+    keys=(
+        *(*_BASE, "generator", "retrievers", "rewriter.test_turns", "rewriter.candidates"),
+        *("rewriter.reward", "rewriter.best_of"),
+    ),
     code=_CODE,
     action=_best_of,
     left_out=unless("rewriter", "test_turns", asked="best_of"),

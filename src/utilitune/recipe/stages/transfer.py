@@ -3,38 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from utilitune.errors import DataError
 from utilitune.progress import say
 from utilitune.recipe.stage import Stage
 from utilitune.recipe.stages.data import build_index
 from utilitune.recipe.stages.left_out import unless
-from utilitune.recipe.stages.rewriter import load_system, systems, write_rewrites
+from utilitune.recipe.stages.rewriter import rewrite_sets
 from utilitune.recipe.workspace import Workspace
+from utilitune.records import Query
 
 
 def _transfer(workspace: Workspace) -> Mapping[str, Any]:
     counts: dict[str, Any] = {}
-    parts = {path.name: workspace.transfer(path) for path in workspace.recipe.evaluation.transfer}
-    for name, (dataset, turns) in parts.items():
-        say(f"transfer: {name}, {len(turns)} turns over {len(dataset.corpus)} passages")
-        counts[f"{name}_turns"] = len(turns)
+    sets: dict[Path, list[Query]] = {}
+    seen = {_asked(turn) for turn in workspace.queries("train_turns", workspace.recipe.rewriter.train_turns)}
+    for path in workspace.recipe.evaluation.transfer:
+        dataset, turns = workspace.transfer(path)
+        learnt = [turn.id for turn in turns if _asked(turn) in seen]
+        if learnt:
+            raise DataError(
+                f"{path}: {len(learnt)} of {len(turns)} turns (such as {learnt[0]!r}) are training turns word for "
+                "word; expected data that no training has seen: take them out of evaluation.transfer"
+            )
+        say(f"transfer: {path.name}, {len(turns)} turns over {len(dataset.corpus)} passages")
+        counts[f"{path.name}_turns"] = len(turns)
+        folder = workspace.folder("transfer") / path.name
+        sets[folder] = turns
         for retriever, config in workspace.recipe.retrievers.items():
-            build_index(config, dataset.corpus).save(workspace.folder("transfer") / name / "index" / retriever)
-    for system, folder in systems(workspace).items():
-        rewriter = load_system(workspace, system, folder)
-        for name, (_, turns) in parts.items():
-            write_rewrites(workspace.folder("transfer") / name / f"{system}.jsonl", rewriter.rewrite_batch(turns))
-        counts |= {f"{system}_{kind}": count for kind, count in rewriter.counts.items()}
-    return counts
+            build_index(config, dataset.corpus).save(folder / "index" / retriever)
+    return {**counts, **rewrite_sets(workspace, sets)}
+
+
+def _asked(turn: Query) -> tuple[str, ...]:
+    """Return what was said in a conversation up to a turn."""
+    return (*(earlier.content for earlier in turn.history), turn.text)
 
 
 TRANSFER = Stage(
     name="transfer",
     about="rewrite conversations of other data sets, untouched by training",
-    needs=("train-sft", "train-rewriter", "train-grpo", "yardsticks"),
+    needs=("data", "train-sft", "train-rewriter", "train-grpo", "yardsticks"),
     keys=(
-        *("rewriter.base", "rewriter.max_new_tokens", "rewriter.methods", "rewriter.yardsticks", "seed", "retrievers"),
+        *("rewriter.base", "rewriter.max_new_tokens", "rewriter.methods", "rewriter.yardsticks", "seed"),
+        *("retrievers", "rewriter.train_turns"),
         *("evaluation.transfer", "evaluation.transfer_turns", "on_bad_line"),
     ),
     code=("records", "generator", "retrieval", "rewrite"),
