@@ -11,9 +11,10 @@ from typing import Any
 
 from utilitune.generator.protocol import Continuation
 from utilitune.records.label import Status, UtilityLabel
-from utilitune.records.plain import finite_only
+from utilitune.records.plain import encode, finite_only
 from utilitune.scoring.failure import Failure
 from utilitune.scoring.protocol import Utility
+from utilitune.scoring.utility_call import value_of
 from utilitune.scoring.work_list import Item
 
 # A utility that hardly varies cannot rank passages; the floor is the one for UDCG's u (arXiv 2510.21440).
@@ -40,12 +41,12 @@ def label_row(
         if any(map(isnan, (*each.logprobs, *(each.entropies or ())))):
             return _row(item, label_set, None, "invalid", {"reason": f"{name}: the generator gave NaN"})
     try:
-        value = utility.value(item[0], item[1], got)
+        value = value_of(utility, item, got)
     except ValueError as error:
         return _row(item, label_set, None, "failed", {"reason": str(error)})
-    evidence = _json_ready(dict(value.evidence))
+    evidence = _json_ready(dict(value.evidence), f"utility {utility.name!r}: evidence")
     evidence.setdefault("truncated", any(each.truncated for each in got.values()))
-    number = float(value.utility)
+    number = value.utility
     if not isfinite(number):
         return _row(item, label_set, None, "invalid", {"reason": f"the utility is {number}", **evidence})
     return _row(item, label_set, number, "ok", evidence)
@@ -66,12 +67,13 @@ def _row(item: Item, label_set: str, number: float | None, status: Status, evide
     return UtilityLabel(query.id, tuple(each.id for each in passages), number, status, label_set, evidence)
 
 
-def _json_ready(evidence: dict[str, Any]) -> dict[str, Any]:
+def _json_ready(evidence: dict[str, Any], place: str) -> dict[str, Any]:
     """Return ``evidence`` with every NaN or infinity as ``None``; the common case costs one fast encoding."""
     try:
         json.dumps(evidence, allow_nan=False)
     except (ValueError, TypeError):
         cleaned: dict[str, Any] = finite_only(evidence)[0]
+        encode(cleaned, place=place)  # refused here, not when all the work is done and the file is written
         return cleaned
     return evidence
 

@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
-from utilitune.errors import ConfigError
+from utilitune.errors import ConfigError, UtilituneError
 from utilitune.scoring.abstention import Abstention
 from utilitune.scoring.answer_likelihood import AnswerLikelihood
 from utilitune.scoring.confidence import CONFIDENCES
@@ -91,7 +91,12 @@ def make_utility(spec: str | Mapping[str, Any] | Utility) -> Utility:
         raise ConfigError(
             f"utility {name!r} needs the parameter {', '.join(map(repr, lacking))}: give {name},{lacking[0]}=…"
         )
-    return _checked(make(**settings), name)
+    try:
+        return _checked(make(**settings), name)
+    except UtilituneError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"utility {name!r} cannot be made: {type(error).__name__}: {error}") from error
 
 
 def _parse(spec: str) -> tuple[str, dict[str, Any]]:
@@ -122,7 +127,7 @@ def _user_defined(name: str) -> Callable[..., Utility]:
         )
     try:
         module = _module_of_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
-    except Exception as error:  # a user's code raises whatever it likes
+    except (Exception, SystemExit) as error:  # a user's code raises whatever it likes, or ends the process
         raise ConfigError(
             f"utility {name!r}: cannot import {where!r} ({type(error).__name__}: {error}); known names: "
             f"{', '.join(UTILITIES)}"
@@ -152,10 +157,14 @@ def _checked(utility: Any, name: str) -> Utility:
     lacking = [member for member in _MEMBERS if not hasattr(utility, member)]
     if lacking:
         raise ConfigError(f"utility {name} lacks {', '.join(lacking)}; a utility has: {', '.join(_MEMBERS)}")
-    if not isinstance(utility.name, str) or not utility.name or "@" in utility.name:
+    named = utility.name
+    if not isinstance(named, str) or not named.strip() or "@" in named or not named.isprintable():
         raise ConfigError(
-            f"utility {name} is named {utility.name!r}; expected text without '@', which ends the name in a label set"
+            f"utility {name} is named {named!r}; expected text without '@', which ends the name in a label set, and on "
+            "one line"
         )
+    if not isinstance(utility.needs_answers, bool):
+        raise ConfigError(f"utility {name}: needs_answers is {utility.needs_answers!r}; expected True or False")
     try:
         json.dumps(dict(utility.parameters), allow_nan=False)
     except (TypeError, ValueError) as error:

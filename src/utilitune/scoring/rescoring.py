@@ -18,6 +18,7 @@ from utilitune.scoring.evidence import answers_in
 from utilitune.scoring.label_row import constant_sets, label_row, missing_row
 from utilitune.scoring.labelling import Specs, count_evidence, distinct_utilities
 from utilitune.scoring.protocol import Greedy, Rescore, Utility
+from utilitune.scoring.utility_call import requests_of
 
 Key = tuple[str, tuple[str, ...]]
 # What makes two answers to one question answers to the same request.
@@ -160,7 +161,7 @@ def _names(utility: Utility, item: tuple[Query, tuple[Passage, ...]]) -> list[st
     if isinstance(query, _Unseen):
         query = Query("q", "question")
         passages = tuple(Passage(f"p{number}", f"passage {number}") for number in range(len(passages)))
-    requests = utility.requests(query, passages)
+    requests = requests_of(utility, (query, passages))
     if not all(isinstance(request, Greedy | Rescore) for request in requests.values()):
         raise DataError(
             f"{utility.name} asks for more than the generator's own answers, which is all that evidence holds; label "
