@@ -10,6 +10,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from utilitune.errors import ConfigError
 from utilitune.generator.packaged import PREFIX, resolve_model
 from utilitune.progress import say
@@ -17,7 +19,7 @@ from utilitune.progress import say
 if TYPE_CHECKING:
     from utilitune.generator.protocol import Generator
 
-BACKENDS = ("transformers",)
+BACKENDS = ("transformers", "openai")
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class GeneratorSpec:
 
     Attributes:
         model: ``packaged:NAME``, Hub id, model folder or adapter folder.
-        backend: ``"transformers"``.
+        backend: ``"transformers"``; for ``"openai"`` see ``ServerSpec`` in ``openai_loading``.
         revision: Hub revision.
         dtype: ``"auto"``, ``"float32"``, ``"bfloat16"`` or ``"float16"``.
         device: ``"auto"`` (CUDA when there is one) or a torch device.
@@ -59,8 +61,9 @@ def load_generator(
     """Load a generator. Local paths and fetched packaged models never touch the network.
 
     Args:
-        spec: ``packaged:NAME``, a Hub id, a model folder, an adapter folder (its base model is read from it), or a
-            mapping with the keys of ``GeneratorSpec``, which win over the arguments below.
+        spec: ``packaged:NAME``, a Hub id, a model folder, an adapter folder (its base model is read from it), a
+            mapping with the keys of ``GeneratorSpec``, which win over the arguments below, a mapping with ``"backend":
+            "openai"`` and the keys of ``ServerSpec`` (they alone count then), or a ``.yaml`` file with such a mapping.
         dtype: ``"auto"`` measures float32 against bfloat16 once and says why; or a type's name.
         device: ``"auto"`` or a torch device.
         adapter: PEFT adapter to put on the model.
@@ -73,6 +76,12 @@ def load_generator(
     Raises:
         ConfigError: When the spec, the model or the adapter is not usable; the message says what to do.
     """
+    if not isinstance(spec, Mapping) and Path(spec).suffix in (".yaml", ".yml"):
+        spec = _mapping_in(Path(spec))
+    if isinstance(spec, Mapping) and spec.get("backend") == "openai":
+        from utilitune.generator.openai_loading import load_openai
+
+        return load_openai(spec)
     given: dict[str, Any] = {
         "dtype": dtype,
         "device": device,
@@ -90,6 +99,17 @@ def load_generator(
     if wanted.backend not in BACKENDS:
         raise ConfigError(f"unknown generator backend {wanted.backend!r}; known: {list(BACKENDS)}")
     return _load_transformers(_with_base(wanted))
+
+
+def _mapping_in(path: Path) -> Mapping[str, Any]:
+    """Read a generator spec from a YAML file."""
+    try:
+        read = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise ConfigError(f"cannot read the generator file {path}: {error}") from error
+    if not isinstance(read, Mapping):
+        raise ConfigError(f"generator file {path} must be a mapping with the key 'model'")
+    return read
 
 
 def _with_base(spec: GeneratorSpec) -> GeneratorSpec:

@@ -135,22 +135,37 @@ class Renderer:
         return content
 
     def _arrange(self, messages: tuple[tuple[str, str], ...]) -> Messages:
-        """Make messages alternate: an optional system message, then user and assistant in turn, user last."""
-        system = "\n\n".join(content for role, content in messages if role == "system")
-        turns: Messages = []
-        for role, content in messages:
-            if role == "system":
-                continue
-            if turns and turns[-1][0] == role:
-                turns[-1] = (role, f"{turns[-1][1]}\n\n{content}")
-            else:
-                turns.append((role, content))
-        if not turns or turns[-1][0] != "user":
-            raise ValueError("a chat prompt must end with a user message")
-        if turns[0][0] == "assistant":
-            turns[:2] = [("user", f"{turns[0][1]}\n\n{turns[1][1]}")]
-        if not system:
-            return turns
-        if self.system_role == "merged":
-            return [("user", f"{system}\n\n{turns[0][1]}"), *turns[1:]]
-        return [("system", system), *turns]
+        return arrange(messages, merged=self.system_role == "merged")
+
+
+def arrange(messages: Sequence[tuple[str, str]], *, merged: bool) -> Messages:
+    """Make messages alternate: an optional system message, then user and assistant in turn, user last.
+
+    Args:
+        messages: ``(role, content)`` in order.
+        merged: Whether the system message goes into the first user turn.
+
+    Returns:
+        ``(role, content)`` in order.
+
+    Raises:
+        ValueError: When the messages do not end with a user turn.
+    """
+    system = "\n\n".join(content for role, content in messages if role == "system")
+    turns: Messages = []
+    for role, content in messages:
+        if role == "system":
+            continue
+        if turns and turns[-1][0] == role:
+            turns[-1] = (role, f"{turns[-1][1]}\n\n{content}")
+        else:
+            turns.append((role, content))
+    if not turns or turns[-1][0] != "user":
+        raise ValueError("a chat prompt must end with a user message")
+    if turns[0][0] == "assistant":
+        turns[:2] = [("user", f"{turns[0][1]}\n\n{turns[1][1]}")]
+    if not system:
+        return turns
+    if merged:
+        return [("user", f"{system}\n\n{turns[0][1]}"), *turns[1:]]
+    return [("system", system), *turns]

@@ -24,6 +24,7 @@ from utilitune.generator.protocol import (
 )
 from utilitune.generator.rendering import FIXED, Renderer
 from utilitune.generator.sampling import Sampler
+from utilitune.generator.sampling_check import check_sampling
 from utilitune.generator.unread_model import UnreadModel
 from utilitune.generator.window import Encoded, Window, window_of
 
@@ -252,7 +253,7 @@ class TransformersGenerator:
         Raises:
             ValueError: For settings out of range, or a prompt that does not fit.
         """
-        _check_sampling(max_new_tokens, n, temperature, top_p, stop)
+        check_sampling(max_new_tokens, n, temperature, top_p, stop)
         samplers = [Sampler(temperature, top_p, seed, number) for number in range(n)] if temperature else [None]
         orders = [DecodeOrder(max_new_tokens, tuple(stop), sampler) for sampler in samplers]
         return [answers for answers, _ in self._run([_Asked(Prompt.of(p), orders) for p in prompts])]
@@ -335,22 +336,6 @@ class TransformersGenerator:
             truncated=truncated,
             finish="length" if numbers.ended_by == "length" else "stop",
         )
-
-
-def _check_sampling(max_new_tokens: int, n: int, temperature: float, top_p: float, stop: Sequence[str]) -> None:
-    """Refuse settings that have no meaning."""
-    if max_new_tokens < 1:
-        raise ValueError(f"max_new_tokens is {max_new_tokens}, it must be at least 1")
-    if n < 1:
-        raise ValueError(f"n is {n}, it must be at least 1")
-    if not 0 <= temperature < float("inf"):
-        raise ValueError(f"temperature is {temperature}, it must be 0 (greedy) or positive")
-    if n > 1 and temperature == 0:
-        raise ValueError(f"n is {n} at temperature 0: greedy answers are all the same; set temperature above 0")
-    if not 0 < top_p <= 1:
-        raise ValueError(f"top_p is {top_p}, it must lie in (0, 1]")
-    if isinstance(stop, str) or not all(stop):
-        raise ValueError(f"stop is {stop!r}, it must be a list of non-empty strings")
 
 
 def _end_ids(model: Any, tokenizer: Any) -> frozenset[int]:
