@@ -1,4 +1,4 @@
-"""Joint gain: how much likelier the passages make the question and the generator's answer to it, together."""
+"""Joint gain: how much the passages do for the question and for the generator's answer to it, in one number."""
 
 from __future__ import annotations
 
@@ -7,25 +7,21 @@ from typing import Any
 
 from utilitune.records.passage import Passage
 from utilitune.records.query import Query
-from utilitune.scoring.confidence import mean
-from utilitune.scoring.contexts import Contexts, Template, spelled, worded
-from utilitune.scoring.evidence import evidence
-from utilitune.scoring.information_gain import grounded_under_both
+from utilitune.scoring.contexts import Template, spelled
+from utilitune.scoring.grogu import Grogu
 from utilitune.scoring.protocol import Request, Responses, Value
-from utilitune.scoring.question_gain import QuestionLikelihood
+from utilitune.scoring.question_gain import QuestionGain
 
 
 class JointGain:
-    """Mean log-likelihood ratio of question and grounded answer, with against without the passages.
+    """Question gain plus the gain in confidence of the answer, both in nats a token.
 
-    Formula: ``(1/(S+T)) [sum_s ln p(q_s | D) / p(q_s) + sum_t ln p(y_t | q, D) / p(y_t | q)]`` over the S tokens of the
-    question and the T tokens of the greedy grounded answer ``y_g``: the pointwise mutual information of the passages
-    and the pair (question, answer), a token.
-    Source: ours; ``question-gain`` (UPR, arXiv 2204.07496) and ``information-gain`` (GroGU's sibling, arXiv 2601.23129)
-    are its two terms.
+    Formula: ``(1/S) sum_s [ln p(q_s | D, q_<s) - ln p(q_s | q_<s)] + γ(y_g | q, D) - γ(y_u | q)`` with γ the mean
+    log-probability a token: ``question-gain`` plus ``grogu:mean-logprob``.
+    Source: ours, of two published parts: UPR (arXiv 2204.07496) and GroGU (arXiv 2601.23129).
     Range: unbounded, in nats a token.
     Needs: no gold answers, no entropies.
-    Cost: as ``information-gain`` and ``question-gain`` together, with which it shares every forward pass.
+    Cost: as ``grogu:mean-entropy`` and ``question-gain`` together, with which it shares every forward pass.
     No passages: exactly 0.
     """
 
@@ -39,34 +35,30 @@ class JointGain:
         max_new_tokens: int | None = None,
     ) -> None:
         """Load the prompts."""
-        self.contexts = Contexts(prompt, max_new_tokens)
-        self.question = QuestionLikelihood(question_prompt)
+        self.answer = Grogu("mean-logprob", prompt=prompt, max_new_tokens=max_new_tokens)
+        self.question = QuestionGain(prompt=question_prompt)
 
     @property
     def name(self) -> str:
         """``joint-gain`` and any setting that is not the default one."""
-        template = self.question.template.name
+        template = self.question.question.template.name
         own = spelled(question_prompt=None if template == "question" else template)
-        return f"joint-gain{self.contexts.suffix}{own}"
+        return f"joint-gain{self.answer.contexts.suffix}{own}"
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """Both prompts."""
-        return {**self.contexts.parameters, "question": dict(self.question.parameters)}
+        """Those of the two parts."""
+        return {**self.answer.parameters, "question": dict(self.question.parameters)}
 
     def requests(self, query: Query, passages: Sequence[Passage]) -> Mapping[str, Request]:
-        """Ask for the question and for the grounded answer, with and without the passages."""
-        return {**grounded_under_both(self.contexts, query, passages), **self.question.requests(query, passages)}
+        """Ask for what the two parts ask for."""
+        return {**self.answer.requests(query, passages), **self.question.requests(query, passages)}
 
     def value(self, query: Query, passages: Sequence[Passage], responses: Responses) -> Value:
-        """Average the log-probability gained over the tokens of both."""
-        grounded = responses["grounded"]
-        bare = responses["grounded_under_bare"] if worded(passages) else grounded
-        answer = [ours - theirs for ours, theirs in zip(grounded.logprobs, bare.logprobs, strict=True)]
-        question = self.question.gains(query, responses)
-        asked = self.question.evidence(query, responses)
-        facts = evidence(self.contexts.template, {"grounded": grounded, "grounded_under_bare": bare})
-        facts["truncated"] = facts["truncated"] or asked["truncated"]
-        facts |= {name: asked[name] for name in ("question", "question_bare")}
-        facts["gain"] = {"question": mean(question), "answer": mean(answer)}
-        return Value(mean([*question, *answer]), facts)
+        """Add the two parts."""
+        answer = self.answer.value(query, passages, responses)
+        question = self.question.value(query, passages, responses)
+        facts = {**question.evidence, **answer.evidence}
+        facts["truncated"] = question.evidence["truncated"] or answer.evidence["truncated"]
+        facts["gain"] = {"question": question.utility, "answer": answer.utility}
+        return Value(question.utility + answer.utility, facts)

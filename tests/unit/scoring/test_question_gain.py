@@ -26,7 +26,7 @@ SPACED = {
 }
 ANSWER = {
     "grounded": numbers("Mira", [-0.5, -0.25], Generation),
-    "grounded_under_bare": numbers("Mira", [-3.5, -0.75]),
+    "bare": numbers("Tal is", [-3.5, -0.75, -1.0], Generation),
 }
 
 
@@ -37,10 +37,10 @@ def test_by_hand_with_the_spelling_that_is_likelier_without_passages():
     assert value.evidence["question_bare"]["logprobs"] == [-4.0, -2.0, -3.5]
 
 
-def test_joint_gain_is_the_mean_over_the_tokens_of_both():
+def test_joint_gain_adds_question_and_confidence():
     value = make_utility("joint-gain").value(QUERY, [PASSAGE], {**SPACED, **ANSWER})
-    assert value.utility == pytest.approx((2.0 + 1.0 + 3.0 + 3.0 + 0.5) / 5, abs=1e-12)
-    assert value.evidence["gain"] == {"question": pytest.approx(2.0), "answer": pytest.approx(1.75)}
+    assert value.utility == pytest.approx(2.0 + (-0.375 + 1.75), abs=1e-12)
+    assert value.evidence["gain"] == {"question": pytest.approx(2.0), "answer": pytest.approx(1.375)}
     assert value.evidence["answer"] == "Mira"
 
 
@@ -63,7 +63,7 @@ def test_what_is_asked():
     assert "led Orlen?" not in after, "the question is scored, never shown"
     shared = make_utility("joint-gain").requests(talk, [PASSAGE])
     assert asked.items() <= shared.items()
-    assert make_utility("information-gain").requests(talk, [PASSAGE]).items() <= shared.items()
+    assert make_utility("grogu").requests(talk, [PASSAGE]).items() <= shared.items()
 
 
 @pytest.mark.parametrize("spec", ["question-gain", "joint-gain"])
@@ -85,8 +85,7 @@ def test_sets_and_single_passages_against_one_plain_forward_pass(tiny, spec):
         )
         with_passages = tiny.score([f"{head}\nQuestion:"], [best.text])[0]
         gains = [ours - theirs for ours, theirs in zip(with_passages.logprobs, best.logprobs, strict=True)]
+        expected = fsum(gains) / len(gains)
         if spec == "joint-gain":
-            (gain,) = label_sets([(QUERY, passages)], ["information-gain"], tiny).rows
-            length = len(gain.evidence["grounded"]["logprobs"])
-            gains += [gain.utility] * length
-        assert row.utility == pytest.approx(fsum(gains) / len(gains), abs=1e-9)
+            expected += label_sets([(QUERY, passages)], ["grogu:mean-logprob"], tiny).rows[0].utility
+        assert row.utility == pytest.approx(expected, abs=1e-9)

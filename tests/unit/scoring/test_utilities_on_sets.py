@@ -98,9 +98,7 @@ class PlainWay:
         return np.mean(self.question_gains())
 
     def joint_gain(self):
-        ids, _ = self.answers()
-        answer = self.logprobs(self.with_, ids) - self.logprobs(self.without, ids)
-        return np.mean(np.concatenate([self.question_gains(), answer]))
+        return self.question_gain() + self.grogu_mean_logprob()
 
     def abstention(self):
         prompt = self.prompt(self.passages, "answer-abstain")
