@@ -11,7 +11,7 @@ from utilitune.errors import ConfigError
 from utilitune.evaluation.study.signal_cases import DISTRACTORS, RANDOM, SEED, SignalCase, choose_cases
 from utilitune.evaluation.study.signal_scores import score_utilities
 from utilitune.evaluation.study.signal_study import PairRow, SignalStudy, Timing, UtilitySignal
-from utilitune.generator.protocol import Generator
+from utilitune.generator.protocol import Generator, Prompt, Task
 from utilitune.records.dataset import Dataset
 from utilitune.records.label import Labels
 from utilitune.records.manifest import manifest
@@ -97,6 +97,7 @@ def study_signal(
     )
     answered = any(usable_golds(case.query.answers) for case in chosen.cases)
     items = [(case.query, (passage,)) for case in chosen.cases for _, passage in case.candidates()]
+    _read_weights(generator, store)
     started = time.perf_counter()
     labels = label_sets(items, [*wanted, judge] if answered else wanted, generator, store=store, max_failed=max_failed)
     timing = _timing(time.perf_counter() - started, len(items), labels)
@@ -142,6 +143,15 @@ def answer_judge(measure: str = "contains", prompt: str = "answer") -> Utility:
     if measure not in RIGHT_BY:
         raise ConfigError(f"unknown answer measure {measure!r}; known here: {', '.join(RIGHT_BY)}")
     return make_utility({"name": "erag", "metric": measure, "prompt": prompt})
+
+
+def _read_weights(generator: Generator, store: Path | str | None) -> None:
+    """Ask for one number, so that weights which are read at the first request are not timed with the labels.
+
+    A store that is there may answer everything, and then the weights are never needed (nor anything timed).
+    """
+    if store is None or not Path(store).exists():
+        generator.run([Task(Prompt.of("1 2"), continuations=(" 3",))])
 
 
 def _timing(seconds: float, pairs: int, labels: Labels) -> Timing:

@@ -73,7 +73,8 @@ class Timing:
     """What labelling took.
 
     Attributes:
-        seconds: Wall time of labelling with all utilities together; loading the model is not in it.
+        seconds: Wall time of labelling with all utilities together; loading the model is not in it, unless the store's
+            file was there before.
         pairs: (question, passage) pairs.
         computed: Responses that the generator computed.
         from_store: Responses that the store had: these are not timed.

@@ -1,10 +1,11 @@
 """A whole study: what utilities that are tables must come out as, right answers, failures, the store."""
 
 import json
+import time
 from dataclasses import replace
 
 import pytest
-from signal_world import Table, make_world
+from signal_world import Reader, Table, make_world
 
 from utilitune.errors import ConfigError, ThresholdError
 from utilitune.evaluation import study_signal
@@ -69,7 +70,7 @@ def test_without_gold_answers_the_part_about_answers_is_absent_not_zero(reader):
     assert (right.auroc, right.tau, right.within, right.positives) == (None, None, None, 0)
     assert any("no question has a gold answer" in note for note in study.notes)
     assert study.counts["pairs whose answer is unknown"] == 60
-    assert reader.asked == 0, "nothing asked for answers that nobody can judge"
+    assert reader.asked == 1, "the weights are read, and nothing asked for answers that nobody can judge"
     assert study.signal("number").hard.share is not None
 
 
@@ -179,3 +180,16 @@ def test_nothing_to_study(world, reader):
         study_signal(world, reader, [])
     with pytest.raises(KeyError, match="these were: perfect"):
         study_signal(world, reader, [perfect_for(world)]).signal("other")
+
+
+def test_reading_the_weights_is_not_timed(world, tmp_path):
+    """They are read at the first request; a store that is there may never need them."""
+
+    class Slow(Reader):
+        def run(self, tasks):
+            if not self.asked:
+                time.sleep(0.5)
+            return super().run(tasks)
+
+    study = study_signal(world, Slow(), ["grogu:mean-logprob"], limit=2, store=tmp_path / "s.sqlite")
+    assert study.timing.computed and study.timing.seconds < 0.5
