@@ -90,10 +90,15 @@ def reading_order(segments: Sequence[Segment], ends: Mapping[Ids, Segment]) -> l
         if each.parent:
             reach[each.parent] = max(reach.get(each.parent, 0), reach[each])
 
-    def way(segment: Segment | None) -> tuple[tuple[int, int], ...]:
-        return () if segment is None else (*way(segment.parent), (-reach[segment], number[segment]))
+    return sorted(ends, key=lambda prompt: [(-reach[each], number[each]) for each in path(ends[prompt])])
 
-    return sorted(ends, key=lambda prompt: way(ends[prompt]))
+
+def path(segment: Segment) -> list[Segment]:
+    """Return the segments from the beginning of a prompt to one of its segments."""
+    found = [segment]
+    while found[-1].parent is not None:
+        found.append(found[-1].parent)
+    return found[::-1]
 
 
 def length_batches(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from utilitune.generator.causal_model import CausalModel, Prefix
-from utilitune.generator.prompt_tree import Ids, Segment, prompt_tree, reading_order
+from utilitune.generator.prompt_tree import Ids, Segment, path, prompt_tree, reading_order
 
 Batches = Callable[[Sequence[int], Sequence[int]], list[list[int]]]
 
@@ -29,7 +29,7 @@ class Reading:
         self.order = reading_order(segments, self._ends)
         self._read: dict[Segment, Prefix] = {}
         # How many prompts still need a segment.
-        self._needed = Counter(each for end in self._ends.values() for each in _path(end))
+        self._needed = Counter(each for end in self._ends.values() for each in path(end))
 
     def read(self, prompts: Sequence[Ids]) -> dict[Ids, Prefix]:
         """Read some of the prompts.
@@ -40,7 +40,7 @@ class Reading:
         Returns:
             What the model has read of each.
         """
-        missing = {each: None for ids in prompts for each in _path(self._ends[ids]) if each not in self._read}
+        missing = {each: None for ids in prompts for each in path(self._ends[ids]) if each not in self._read}
         for _, level in groupby(sorted(missing, key=lambda each: each.depth), key=lambda each: each.depth):
             rows = list(level)
             for places in self._batches([len(each.ids) for each in rows], [each.past for each in rows]):
@@ -50,7 +50,7 @@ class Reading:
     def done(self, prompts: Sequence[Ids]) -> None:
         """Let go of what no other prompt needs."""
         for ids in prompts:
-            for each in _path(self._ends[ids]):
+            for each in path(self._ends[ids]):
                 self._needed[each] -= 1
                 if not self._needed[each]:
                     self._read.pop(each, None)
@@ -69,7 +69,3 @@ class Reading:
             # A copy: the batch's features are not kept for the sake of one column.
             last = features[row, lengths[row] - 1 - max(lengths) + keep].clone()
             self._read[each] = Prefix(spans[row], last)
-
-
-def _path(segment: Segment | None) -> list[Segment]:
-    return [] if segment is None else [*_path(segment.parent), segment]

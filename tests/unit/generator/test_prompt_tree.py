@@ -1,6 +1,8 @@
 """Which tokens are read once, and how rows are put into batches."""
 
+import inspect
 import random
+import sys
 from itertools import pairwise
 
 import pytest
@@ -52,6 +54,21 @@ def test_what_is_shared_stands_together_and_long_prompts_first():
     prompts = [(*one, 3), (*two, 3, 3, 3), (*one, 4, 4, 4, 4), (*two, 4), (5, 5)]
     segments, ends = prompt_tree(prompts, least=10)
     assert reading_order(segments, ends) == [prompts[2], prompts[0], prompts[1], prompts[3], prompts[4]]
+
+
+def test_beginnings_of_one_long_text_are_no_deeper_than_the_stack():
+    """Each prompt begins the next one, and every token is a segment worth being shared."""
+    text = tuple(range(300))
+    prompts = [text[:length] for length in range(1, 301)]
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(len(inspect.stack()) + 100)
+    try:
+        segments, ends = prompt_tree(prompts, least=1)
+        order = reading_order(segments, ends)
+    finally:
+        sys.setrecursionlimit(limit)
+    assert max(each.depth for each in segments) > 200
+    assert set(order) == set(prompts)
 
 
 def test_no_prompt_no_segment():
