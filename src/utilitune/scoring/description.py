@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from utilitune.scoring.confidence import CONFIDENCES
+from utilitune.scoring.grogu import Grogu
 from utilitune.scoring.protocol import Utility
 from utilitune.scoring.registry import make_utility
 
@@ -59,9 +60,8 @@ def describe(spec: str | Mapping[str, Any] | Utility) -> Description:
     text = inspect.getdoc(type(utility)) or ""
     meaning = _plain(text.partition("\n\n")[0])
     marked = {match["name"]: _squeezed(match["text"]).replace("``", "`") for match in _FIELD.finditer(text)}
-    gamma = utility.parameters.get("gamma")
-    if gamma in CONFIDENCES:
-        own = (CONFIDENCES[gamma].__doc__ or "").partition("\n\n")[0]
+    if isinstance(utility, Grogu):
+        own = (CONFIDENCES[utility.gamma].__doc__ or "").partition("\n\n")[0]
         meaning = f"{meaning.rstrip('.')}; confidence = {_plain(own)}"
         marked["Formula"] = f"`γ(y_g | q, D) - γ(y_u | q)`, `γ(y)` = {_squeezed(own).replace('``', '`')}"
     fields = {match["name"]: _plain(match["text"]) for match in _FIELD.finditer(text)}

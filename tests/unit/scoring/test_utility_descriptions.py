@@ -32,6 +32,13 @@ def test_fields_end_where_the_next_begins():
     )
 
 
+def test_a_utility_with_a_gamma_inside_is_described_by_its_own_formula():
+    found = describe("joint-gain")
+    for part in ("ln p(q_s | D, q_<s)", "γ(y_g | q, D)"):
+        assert part in found.fields["Formula"] and part in found.marked["Formula"]
+    assert "confidence =" not in found.meaning
+
+
 def test_a_utility_without_docstring_is_described_by_what_it_has():
     class Own:
         name, needs_answers, parameters = "own", False, {"scale": 2}
