@@ -6,11 +6,12 @@ import json
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from utilitune.errors import DataError
 from utilitune.records.label import Labels
 from utilitune.scoring.store import LabelStore
-from utilitune.scoring.store_check import fault_of
+from utilitune.scoring.store_check import RowCheck
 from utilitune.scoring.store_file import transaction
 from utilitune.scoring.store_rows import StoredRow, stored_rows
 from utilitune.scoring.store_stats import file_bytes
@@ -62,7 +63,7 @@ def gc(store: LabelStore, conditions: Sequence[Condition], *, dry_run: bool = Fa
     try:
         with transaction(store.db, "DEFERRED" if dry_run else "IMMEDIATE"):
             rows = [
-                (row.key, None if row.data is None else len(row.data))
+                (row.key, None if row.data is None else _size(row.data))
                 for row in stored_rows(store.db)
                 if all(condition(row) for condition in conditions)
             ]
@@ -72,14 +73,15 @@ def gc(store: LabelStore, conditions: Sequence[Condition], *, dry_run: bool = Fa
             if not dry_run:
                 store.db.executemany("DELETE FROM responses WHERE key = ?", responses)
                 store.db.executemany("DELETE FROM failures WHERE key = ?", failures)
-        if rows and not dry_run:
+        # Free pages, not rows: an earlier call may have been killed before this line.
+        if not dry_run and store.db.execute("PRAGMA freelist_count").fetchone() != (0,):
             store.db.execute("VACUUM")
             store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except sqlite3.Error as error:
-        raise DataError(
-            f"{store.path}: rows cannot be dropped ({error}); nothing is lost, run it again when no other process "
-            "works on the store"
-        ) from error
+        fix = "run it again when no other process works on the store"
+        if not isinstance(error, sqlite3.OperationalError):
+            fix = f"`utilitune labels merge {store.path} --into NEW` saves what can be read"
+        raise DataError(f"{store.path}: rows cannot be dropped ({error}); nothing is lost, {fix}") from error
     size = sum(size or 0 for _, size in rows)
     after = 0 if store.path is None else file_bytes(store.path)
     return Freed(len(responses), len(failures), total - len(responses), size, before, after)
@@ -92,12 +94,25 @@ def of_sources(numbers: set[int]) -> Condition:
 
 def made_before(seconds: float) -> Condition:
     """Return a condition: the row is older; rows of unknown age are not."""
-    return lambda row: 0 < row.made < seconds
+    return lambda row: isinstance(row.made, int) and 0 < row.made < seconds
 
 
-def damaged(row: StoredRow) -> bool:
-    """Tell whether a row's response cannot be read."""
-    return row.data is not None and bool(fault_of(row.data))
+def damaged(store: LabelStore) -> Condition:
+    """Return a condition: ``labels verify`` finds a fault with the row.
+
+    Args:
+        store: The open store.
+
+    Returns:
+        The condition.
+    """
+
+    @cache
+    def check() -> RowCheck:
+        # Made at the first row: inside the transaction, sources that another process has just added are known.
+        return RowCheck(store.db)
+
+    return lambda row: bool(check().fault(row))
 
 
 def unused_by(labels: Sequence[Labels]) -> Condition:
@@ -120,6 +135,13 @@ def unused_by(labels: Sequence[Labels]) -> Condition:
         if not row.query_id:
             return False
         known = used.get(row.query_id)
-        return known is None or not known.issuperset(json.loads(row.passages) if row.passages else ())
+        try:
+            return known is None or not known.issuperset(json.loads(row.passages) if row.passages else ())
+        except (ValueError, TypeError):  # for --damaged to drop
+            return False
 
     return is_unused
+
+
+def _size(data: bytes) -> int:
+    return len(data) if isinstance(data, bytes | str) else 0  # a damaged row may hold anything

@@ -10,11 +10,13 @@ from pathlib import Path
 
 from utilitune.errors import ConfigError, DataError
 from utilitune.scoring.store import LabelStore
-from utilitune.scoring.store_check import fault_of
+from utilitune.scoring.store_check import RowCheck
 from utilitune.scoring.store_file import transaction
-from utilitune.scoring.store_rows import StoredRow, sources_of, stored_rows
+from utilitune.scoring.store_rows import StoredRow, stored_rows
 
 BATCH = 2000
+Numbered = tuple[StoredRow, int | None]
+"""A row, and its source's number in the store that it goes into."""
 
 
 def merge(into: Path | str, stores: Sequence[Path | str]) -> Counter[str]:
@@ -50,19 +52,20 @@ def merge(into: Path | str, stores: Sequence[Path | str]) -> Counter[str]:
     return counts
 
 
-def _until_broken(store: LabelStore, goal: LabelStore, counts: Counter[str]) -> Iterator[tuple[StoredRow, int | None]]:
-    """Yield the rows, each with its source's number in ``goal``; of a damaged file those before the damage."""
+def _until_broken(store: LabelStore, goal: LabelStore, counts: Counter[str]) -> Iterator[Numbered]:
+    """Yield rows with their source's number in ``goal``, none where a row is at fault; of a broken file the first ones."""
     try:
         # One state of it: a row that another process adds meanwhile may be of a source that has no number.
         with transaction(store.db, "DEFERRED"):
-            numbers = goal.number_sources(sources_of(store.db))
+            check = RowCheck(store.db)
+            numbers = goal.number_sources(check.sources)
             for row in stored_rows(store.db):
-                yield row, numbers.get(row.source)
+                yield row, None if check.fault(row) else numbers[row.source]
     except sqlite3.DatabaseError:
         counts["unread"] += 1
 
 
-def _copy(goal: LabelStore, batch: Iterable[tuple[StoredRow, int | None]], counts: Counter[str]) -> None:
+def _copy(goal: LabelStore, batch: Iterable[Numbered], counts: Counter[str]) -> None:
     try:
         with transaction(goal.db):
             for row, source in batch:
@@ -72,7 +75,7 @@ def _copy(goal: LabelStore, batch: Iterable[tuple[StoredRow, int | None]], count
 
 
 def _copy_row(db: sqlite3.Connection, row: StoredRow, source: int | None) -> str:
-    if source is None or (row.data is not None and fault_of(row.data)):
+    if source is None:
         return "damaged"
     facts = (row.key, source, row.made, row.query_id, row.passages)
     if row.data is None:

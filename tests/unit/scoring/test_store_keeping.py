@@ -118,12 +118,12 @@ def test_each_fault_is_counted_and_gc_mends_rows(labelled, world):
             "rows of no known source": 1,
             "identities that are not what their hash says": 1,
         }
-        freed = gc(store, [damaged])
-        assert (freed.responses, freed.failures) == (2, 0)
+        freed = gc(store, [damaged(store)])
+        assert (freed.responses, freed.failures) == (3, 0)
         assert "responses that cannot be read" not in faults(store)[0]
     again = Counted(TinyNumpy(seed=1))
     assert label(*world, SPECS, again, k=2, store=path).rows == labels.rows
-    assert len(again.computed) == 2
+    assert len(again.computed) == 3
 
 
 def test_a_row_that_cannot_be_read_is_an_error_that_names_the_way_out(labelled, world, tmp_path):
@@ -261,6 +261,16 @@ def test_gc_gives_the_space_back(tmp_path):
         freed = gc(store, [made_before(1e12)])
         assert freed.before > 1_000_000 > 100_000 > freed.after
         assert path.stat().st_size == freed.after
+
+
+def test_gc_gives_back_what_a_killed_one_left(tmp_path):
+    path = tmp_path / "s"
+    with LabelStore(path) as store:
+        store.put_many({str(n).encode(): response(-1.0, "t" * 2000) for n in range(500)})
+    spoil(path, "DELETE FROM responses")
+    with LabelStore(path) as store:
+        freed = gc(store, [made_before(1e12)])
+        assert freed.responses == 0 and freed.before > 1_000_000 > 100_000 > freed.after
 
 
 def test_gc_beside_a_process_that_writes(tmp_path):
