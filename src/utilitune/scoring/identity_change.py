@@ -40,7 +40,8 @@ def identity_change(store: LabelStore, identity: GeneratorIdentity) -> str:
         if other.get("model") == now["model"]
     ]
     if differences:
-        return f"the store knows {identity.model} with other {', '.join(min(differences, key=len))}"
+        least: list[str] = min(differences, key=len)
+        return f"the store knows {identity.model} with other {', '.join(least)}"
     if any(source.kind == FORMAT_1 for source in sources):
         return "rows of format 1 do not say whose they are: of other requests, or of a generator that has changed since"
     return ""
