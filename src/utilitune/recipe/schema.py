@@ -267,6 +267,7 @@ class EvaluationSection(_Section):
         transfer_turns: Turns of each, ``null`` for all.
         udcg_k: Depth of UDCG; 0 leaves it out (it needs one prompt a passage).
         answer_k: Passages in the answering prompt; 0 leaves answers out.
+        rewriter_answer_k: The same for the test turns, with what the untuned and the tuned rewriter find.
     """
 
     rewriter_measures: list[str] = Field(default=["MRR@10", "nDCG@10", "R@10"], min_length=1)
@@ -275,6 +276,7 @@ class EvaluationSection(_Section):
     transfer_turns: int | None = Field(default=None, ge=1)
     udcg_k: int = Field(default=5, ge=0)
     answer_k: int = Field(default=3, ge=0)
+    rewriter_answer_k: int = Field(default=0, ge=0)
 
     @model_validator(mode="after")
     def _told_apart(self) -> EvaluationSection:

@@ -35,7 +35,7 @@ def finish(out, training=None):
             "models": {"generator": stage},
         }
         (out / stage / "stage.json").write_text(json.dumps(record))
-    for stage in ("agreement", "best-of", "transfer"):
+    for stage in ("agreement", "best-of", "answer-rewrites", "transfer"):
         (out / stage).mkdir()
         (out / stage / "stage.json").write_text(json.dumps({"stage": stage, "status": "left out"}))
     for name in ("untuned", "tuned"):
@@ -124,6 +124,24 @@ def test_the_runs_of_both_rewriters_are_kept_and_the_page_shows_them(recipe):
     first = reranker["items"][0]["sides"][0]
     assert first["answer"].startswith("river") and first["passages"][0]["utility"] == 0.5
     assert [plot["kind"] for plot in body["plots"]].count("gains") == 2
+
+
+def test_answers_with_what_the_rewrites_find_stand_beside_their_ranks(tiny, recipe):
+    edit(tiny / "data" / "queries.jsonl", '"_id": "c4_2",', '"_id": "c4_2", "answers": ["river 4"],')
+    made = recipe("evaluation.rewriter_answer_k=1")
+    run_recipe(made, only=["data", "index", "retrieve"])
+    finish(made.out)
+    folder = made.out / "answer-rewrites"
+    (folder / "stage.json").write_text(json.dumps({"stage": "answer-rewrites", "status": "done", "outputs": "x"}))
+    for moment, text in (("untuned", "a lake"), ("tuned", "the river 4")):
+        write_answers(folder / f"bm25.{moment}.jsonl", [Answer("c4_2", (), text, False, -1.0)])
+    assert run_stage(STAGES["evaluate"], Workspace(made)) == "ran"
+    table = json.loads((made.out / "evaluate" / "report.json").read_text())["tables"][0]
+    rows = {row["name"]: row["cells"] for row in table["rows"]}
+    assert [rows[f"{moment} rewriter"]["contains"]["mean"] for moment in ("untuned", "tuned")] == [0.0, 1.0]
+    assert rows["tuned rewriter"]["contains"]["change"]["difference"] == 1.0
+    assert rows["raw question"]["contains"] is None and rows["raw question"]["MRR@10"] is not None
+    assert any("with the top 1 passages of both rewriters" in note for note in table["notes"])
 
 
 def test_an_untrained_reranker_is_called_that(recipe):

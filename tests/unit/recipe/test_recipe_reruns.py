@@ -20,7 +20,7 @@ REAL = ("data", "index", "retrieve")
 REWRITER = {"candidates", "reward", "pairs", "agreement", "train-rewriter", "rewrite"}
 AFTER_LABEL = {"train-reranker", "rerank", "utility", "answer", "evaluate"}
 AFTER_RETRIEVE = {"label", *AFTER_LABEL}
-ASKED = {"train-sft", "train-grpo", "yardsticks", "best-of", "transfer"}
+ASKED = {"train-sft", "train-grpo", "yardsticks", "best-of", "answer-rewrites", "transfer"}
 """Stages that the tiny recipe does not ask for."""
 ALL = set(STAGES) - ASKED
 
@@ -103,6 +103,7 @@ KEYS = {
     "reranker.training.epochs=1": AFTER_LABEL,
     "evaluation.udcg_k=3": {"utility", "evaluate"},
     "evaluation.answer_k=1": {"answer", "evaluate"},
+    "evaluation.rewriter_answer_k=1": {"answer-rewrites", "evaluate"},
     "evaluation.rewriter_measures=[AP]": {"evaluate"},
     "evaluation.reranker_measures=[AP]": {"evaluate"},
 }

@@ -54,6 +54,8 @@ def whole(tiny, recipe, monkeypatch):
     monkeypatch.setenv("UTILITUNE_CACHE", str(tiny / "cache"))
     logging.getLogger("bm25s").setLevel(logging.WARNING)
     write_models(tiny)
+    queries = tiny / "data" / "queries.jsonl"
+    queries.write_text(queries.read_text().replace('"_id": "c4_2",', '"_id": "c4_2", "answers": ["river 4"],'))
     shutil.copytree(tiny / "data", tiny / "away")
     queries = tiny / "away" / "queries.jsonl"
     queries.write_text(queries.read_text().replace("Tell me of", "What is"))
@@ -73,6 +75,7 @@ def whole(tiny, recipe, monkeypatch):
         "reranker.training={epochs: 1, max_length: 64}",
         "evaluation.udcg_k=2",
         "evaluation.answer_k=1",
+        "evaluation.rewriter_answer_k=1",
     )
 
 
@@ -100,6 +103,11 @@ def test_every_stage_runs_once_and_the_report_says_with_what(whole):
     stages = report["manifest"]["stages"]
     reader = stages["label"]["models"]["generator"]
     assert len(reader["revision"]) == 64
+    assert stages["answer-rewrites"]["models"]["generator"] == reader
+    answered = {path.name for path in (whole.out / "answer-rewrites").glob("*.jsonl")}
+    assert answered == {"bm25.untuned.jsonl", "bm25.tuned.jsonl"}
+    assert report["counts"]["answer-rewrites"]["turns_without_gold_answer"] == 1
+    assert report["tables"][0]["columns"][-3:] == ["contains", "EM", "F1"]
     assert stages["answer"]["models"]["generator"] == stages["utility"]["models"]["generator"] == reader
     made = {f"{name} rewriter" for name in ("sft", "dpo", "tuned", "gold-rank")}
     assert set(stages["rewrite"]["models"]) == {"rewriter.base", *made}

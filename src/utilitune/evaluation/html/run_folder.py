@@ -45,8 +45,14 @@ class Source:
 SOURCES = {
     "first stage": Source("retrieve/{block}.test.trec", "answer/{block}.before.jsonl"),
     "tuned reranker": Source("rerank/{block}.trec", "answer/{block}.after.jsonl"),
-    "untuned rewriter": Source("evaluate/runs/{block}.untuned.trec", rewrites="rewrite/untuned.jsonl"),
-    "tuned rewriter": Source("evaluate/runs/{block}.tuned.trec", rewrites="rewrite/tuned.jsonl"),
+    **{
+        f"{moment} rewriter": Source(
+            f"evaluate/runs/{{block}}.{moment}.trec",
+            f"answer-rewrites/{{block}}.{moment}.jsonl",
+            f"rewrite/{moment}.jsonl",
+        )
+        for moment in ("untuned", "tuned")
+    },
 }
 """By row name."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from utilitune.recipe.stage import Stage
-from utilitune.recipe.stages import agreement, data, evaluate, reranker, rewriter, transfer
+from utilitune.recipe.stages import agreement, data, evaluate, reranker, rewriter, rewriter_answers, transfer
 
 STAGES: dict[str, Stage] = {
     stage.name: stage
@@ -20,6 +20,7 @@ STAGES: dict[str, Stage] = {
         rewriter.YARDSTICKS,
         rewriter.REWRITE,
         rewriter.BEST_OF,
+        rewriter_answers.ANSWER,
         transfer.TRANSFER,
         reranker.RETRIEVE,
         reranker.LABEL,

@@ -69,7 +69,7 @@ EVALUATE = Stage(
     name="evaluate",
     about="score everything, before and after, and write the report",
     needs=(
-        *("data", "index", "agreement", "rewrite", "best-of", "transfer"),
+        *("data", "index", "agreement", "rewrite", "best-of", "answer-rewrites", "transfer"),
         *("retrieve", "train-reranker", "rerank", "utility", "answer"),
     ),
     keys=tuple(Recipe.model_fields),

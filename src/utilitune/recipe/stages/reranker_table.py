@@ -8,11 +8,11 @@ from dataclasses import replace
 from utilitune.evaluation import Row, Table, evaluate, ranking, significance
 from utilitune.progress import warn
 from utilitune.recipe.schema import Recipe
+from utilitune.recipe.stages.answer_values import ANSWER_MEASURES, add_values
 from utilitune.recipe.stages.reranker import test_runs
 from utilitune.recipe.workspace import Workspace, judged_part
 from utilitune.records import Dataset, Run, read_answers, read_json, read_labels
 
-ANSWER_MEASURES = ("contains", "EM", "F1")
 BEFORE, AFTER = "first stage", "tuned reranker"
 
 
@@ -50,7 +50,7 @@ def reranker_table(workspace: Workspace) -> Table | str:
                 BEFORE: read_answers(folder / f"{name}.before.jsonl"),
                 AFTER: read_answers(folder / f"{name}.after.jsonl"),
             }
-            _add(block, evaluate(asked, {}, ANSWER_MEASURES, answers=given).rows())
+            add_values(block, evaluate(asked, {}, ANSWER_MEASURES, answers=given).rows())
         rows += [replace(row, block=name) for row in block.values()]
         leading = recipe.evaluation.reranker_measures if judged.queries else ANSWER_MEASURES[:1]
         notes = [*_worse(name, block, columns, leading), *notes]
@@ -74,13 +74,6 @@ def _oracle(run: Run, dataset: Dataset) -> Run:
     return made
 
 
-def _add(rows: dict[str, Row], scored: Sequence[Row]) -> None:
-    """Put the values and counts of ``scored`` into the rows of the same names."""
-    for row in scored:
-        old = rows.get(row.name, row)
-        rows[row.name] = replace(row, values={**old.values, **row.values}, counts={**old.counts, **row.counts})
-
-
 def _retrieval_rows(
     rows: dict[str, Row],
     judged: Dataset,
@@ -90,9 +83,9 @@ def _retrieval_rows(
 ) -> None:
     """Add retrieval measures, and UDCG where there are utilities (of the observed rankings alone)."""
     ideal = {"oracle order of the first stage": _oracle(runs[BEFORE], judged)}
-    _add(rows, evaluate(judged, {**runs, **ideal}, recipe.evaluation.reranker_measures).rows())
+    add_values(rows, evaluate(judged, {**runs, **ideal}, recipe.evaluation.reranker_measures).rows())
     if utilities is not None:
-        _add(rows, evaluate(judged, runs, [f"UDCG@{recipe.evaluation.udcg_k}"], utilities=utilities).rows())
+        add_values(rows, evaluate(judged, runs, [f"UDCG@{recipe.evaluation.udcg_k}"], utilities=utilities).rows())
 
 
 def _training_notes(workspace: Workspace) -> list[str]:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from utilitune.evaluation import Row, Table, evaluate
 from utilitune.recipe.schema import Recipe
+from utilitune.recipe.stages.answer_values import ANSWER_MEASURES, add_values
+from utilitune.recipe.stages.rewriter_answers import MOMENTS
 from utilitune.recipe.workspace import Workspace, judged_part
-from utilitune.records import Dataset, Query, read_rows, write_run
+from utilitune.records import Dataset, Query, read_answers, read_rows, write_run
 from utilitune.rewrite.cheap import CHEAP
 
 if TYPE_CHECKING:
@@ -33,9 +35,27 @@ def rewriter_table(workspace: Workspace) -> Table | str:
         forms[f"untuned, best of {recipe.rewriter.best_of}"] = _texts(workspace.folder("best-of") / "best-of.jsonl")
     title = "Rewriter: search text of conversational test turns"
     table = _search_table(title, judged, workspace.retrievers, forms, recipe, workspace.folder("evaluate") / "runs")
+    if workspace.done("answer-rewrites") and any(turn.answers for turn in turns):
+        table = _answered(workspace, table, workspace.dataset.subset(turns))
     agreement = workspace.folder("agreement") / "agreement.txt"
     lines = agreement.read_text(encoding="utf-8").splitlines() if workspace.done("agreement") else []
     return replace(table, notes=[*table.notes, *(f"The reward against the judgements, {line}." for line in lines)])
+
+
+def _answered(workspace: Workspace, table: Table, asked: Dataset) -> Table:
+    """Put the answers of both rewriters beside their rankings; the other rows have none."""
+    rows: list[Row] = []
+    for name in workspace.recipe.retrievers:
+        block = {row.name: row for row in table.rows if row.block == name}
+        given = {
+            system: read_answers(workspace.folder("answer-rewrites") / f"{name}.{moment}.jsonl")
+            for system, moment in zip((BEFORE, AFTER), MOMENTS, strict=True)
+        }
+        add_values(block, evaluate(asked, {}, ANSWER_MEASURES, answers=given).rows())
+        rows += block.values()
+    k = workspace.recipe.evaluation.rewriter_answer_k
+    note = f"Answers of {workspace.recipe.generator} with the top {k} passages of both rewriters."
+    return replace(table, columns=[*table.columns, *ANSWER_MEASURES], rows=rows, notes=[*table.notes, note])
 
 
 def transfer_tables(workspace: Workspace) -> list[Table | str]:
