@@ -93,6 +93,10 @@ def main() -> None:
     except UtilituneError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(3 if isinstance(error, ThresholdError) else 1)
+    except OSError as error:  # a full disk, a file without rights: nothing of ours is broken
+        named = f"{error.filename}: " if error.filename is not None else ""
+        sys.stderr.write(f"error: {named}{error.strerror or error}\n")
+        sys.exit(1)
     except KeyboardInterrupt:
         sys.stderr.write("interrupted; what is finished is kept, the same command goes on from there\n")
         sys.exit(130)

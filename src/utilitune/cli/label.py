@@ -10,8 +10,10 @@ import typer
 from utilitune.cli.data import BadLine, Part, open_data, part_of_run
 from utilitune.cli.options import (
     DEFAULT_GENERATOR,
+    MAX_FAILED,
     Data,
     GeneratorSpec,
+    MaxFailed,
     OnBadLine,
     Out,
     Quiet,
@@ -19,7 +21,7 @@ from utilitune.cli.options import (
     Store,
     command_line,
 )
-from utilitune.cli.out import check_store
+from utilitune.cli.out import check_apart, check_store
 
 NAME = "label"
 
@@ -39,6 +41,7 @@ def command(
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many queries of the run.")] = None,
     store: Store = None,
     batch_tokens: Annotated[int, typer.Option(min=64, help="Tokens in one forward pass.")] = 8192,
+    max_failed: MaxFailed = MAX_FAILED,
     on_bad_line: OnBadLine = BadLine.error,
     quiet: Quiet = False,
 ) -> None:
@@ -53,6 +56,7 @@ def command(
     from utilitune.scoring import DEFAULT_UTILITY, label_file, make_utility
 
     store = check_store(out, store)
+    check_apart(out, data, run)
     utilities = [make_utility(name) for name in utility or [DEFAULT_UTILITY]]
     dataset = open_data(data, on_bad_line, split)
     candidates = part_of_run(read_run(run), dataset, split)
@@ -68,6 +72,7 @@ def command(
         k=k,
         store=store,
         sets=sets,
+        max_failed=max_failed,
         command=command_line(),
     )
     counts = labels.manifest.get("counts", {})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from utilitune.cli.options import Out, Quiet, command_line
+from utilitune.cli.options import MAX_FAILED, MaxFailed, Out, Quiet, command_line
 from utilitune.cli.out import check_file
 from utilitune.errors import ConfigError, DataError
 
@@ -31,7 +31,7 @@ def stats(store: StorePath, quiet: Quiet = False) -> None:
     Example: utilitune labels stats labels.sqlite
     """
     from utilitune.scoring.store import LabelStore
-    from utilitune.scoring.store_rows import SHORT, UNKNOWN_GENERATOR, day_and_time
+    from utilitune.scoring.store_rows import SHORT, UNKNOWN_GENERATOR
     from utilitune.scoring.store_stats import file_bytes, shares
 
     with LabelStore(store, create=False) as opened:
@@ -41,7 +41,7 @@ def stats(store: StorePath, quiet: Quiet = False) -> None:
             source = each.source
             prompt = f"{source.prompt}@{source.prompt_hash[:SHORT]}" if source.prompt_hash else "-"
             short = source.generator[:SHORT] or UNKNOWN_GENERATOR
-            times = (day_and_time(each.first) or "-", day_and_time(each.last) or "-")
+            times = (_time(each.first), _time(each.last))
             parts = (short, each.model, source.kind or "-", prompt, each.rows, each.size, *times, each.failed)
             typer.echo("\t".join(map(str, parts)))
         rows, failed = sum(each.rows for each in found), sum(each.failed for each in found)
@@ -77,7 +77,7 @@ def verify(store: StorePath, quiet: Quiet = False) -> None:
     Example: utilitune labels verify labels.sqlite
     """
     from utilitune.scoring.store import LabelStore
-    from utilitune.scoring.store_check import FILE, faults
+    from utilitune.scoring.store_check import FILE, IDENTITY, faults
 
     with LabelStore(store, create=False) as opened:
         bad, seen = faults(opened)
@@ -85,6 +85,8 @@ def verify(store: StorePath, quiet: Quiet = False) -> None:
     if bad:
         what = ", ".join(f"{count} {kind}" for kind, count in bad.items())
         fix = f"`utilitune labels gc {store} --damaged` drops such rows, and the next `label` computes them again"
+        if set(bad) == {IDENTITY}:
+            fix = "responses are whole; the next `label` that adds one of that generator writes its identity anew"
         if bad[FILE]:
             fix = f"`utilitune labels merge {store} --into NEW` copies what can be read into a new file"
         raise DataError(f"{store}: {what}; {fix}")
@@ -150,6 +152,7 @@ def rescore(
     data: Annotated[
         Path | None, typer.Option(help="Their data set, for utilities that read the question.", show_default=False)
     ] = None,
+    max_failed: MaxFailed = MAX_FAILED,
     quiet: Quiet = False,
 ) -> None:
     """Compute another γ, τ or selector from the evidence of labels: no model, no store.
@@ -158,16 +161,33 @@ def rescore(
     """
     from utilitune.cli.data import BadLine, Part, open_data
     from utilitune.records import read_labels, write_labels
+    from utilitune.records.labels import manifest_path
+    from utilitune.records.share import check_share
     from utilitune.scoring.rescoring import rescore as rescore_labels
 
     check_file(out)
-    if out.resolve() == labels.resolve():
+    if out.resolve() in (labels.resolve(), manifest_path(labels).resolve()):
         raise ConfigError(f"--out: {out} is what is read; give another name")
+    if manifest_path(out).resolve() == manifest_path(labels).resolve():
+        raise ConfigError(
+            f"--out: {out} would have the manifest of {labels}, {manifest_path(labels)}; give another name"
+        )
     dataset = None if data is None else open_data(data, BadLine.error, Part.all)
     rescored = rescore_labels(read_labels(labels), utility, dataset=dataset)
     rescored.manifest["command"] = command_line()
     write_labels(out, rescored)
     typer.echo(f"{len(rescored)} labels written to {out}")
+    for kind in ("failed", "invalid"):
+        check_share(rescored.manifest["counts"], kind, len(rescored), max_failed, "labels")
+
+
+def _time(seconds: int) -> str:
+    from utilitune.scoring.store_rows import day_and_time
+
+    try:
+        return day_and_time(seconds) or "-"
+    except ValueError:
+        return "?"
 
 
 def _conditions(
@@ -185,7 +205,7 @@ def _conditions(
     if labels:
         conditions.append(store_gc.unused_by([read_labels(path) for path in labels]))
     if damaged:
-        conditions.append(store_gc.damaged)
+        conditions.append(store_gc.damaged(store))
     if not conditions:
         raise ConfigError("say what may go: --generator, --before, --unused-by or --damaged; together they narrow")
     return conditions

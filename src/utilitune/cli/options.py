@@ -41,6 +41,10 @@ Split = Annotated[
         help="Which queries: by their field 'split' where each has it, else 30 % of the conversations are for test.",
     ),
 ]
+MaxFailed = Annotated[
+    float, typer.Option("--max-failed", min=0, max=1, help="Share of failed or invalid labels above which to stop.")
+]
+MAX_FAILED = 0.05
 DEFAULT_GENERATOR = "packaged:smollm2-135m-instruct"
 
 

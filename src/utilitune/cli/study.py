@@ -9,8 +9,10 @@ import typer
 from utilitune.cli.data import BadLine, Part, open_data
 from utilitune.cli.options import (
     DEFAULT_GENERATOR,
+    MAX_FAILED,
     Data,
     GeneratorSpec,
+    MaxFailed,
     OnBadLine,
     Out,
     Quiet,
@@ -65,9 +67,7 @@ def signal(
     seed: Annotated[int, typer.Option(help="Seed of the draw, the random passages and the intervals.")] = 13,
     store: Store = None,
     batch_tokens: Annotated[int, typer.Option(min=64, help="Tokens in one forward pass.")] = 8192,
-    max_failed: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of failed or invalid labels above which to stop.")
-    ] = 0.05,
+    max_failed: MaxFailed = MAX_FAILED,
     on_bad_line: OnBadLine = BadLine.error,
     quiet: Quiet = False,
 ) -> None:

@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -27,12 +27,19 @@ def replacing(path: Path | str) -> Iterator[IO[bytes]]:
 
     Yields:
         A binary file.
+
+    Raises:
+        DataError: If the file cannot be written: no room, no right, a name too long; or if something other than a
+            file is there.
     """
     target = Path(os.path.realpath(path))
-    target.parent.mkdir(parents=True, exist_ok=True)
+    # A rename would put a file in the place of /dev/null itself.
+    if target.exists() and not target.is_file():
+        raise DataError(f"{path}: is a folder or a device, expected a file or nothing yet; name another place")
     # The same directory, because a rename is atomic only within one file system.
     scratch = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         with scratch.open("xb") as raw:
             if target.suffix == ".gz":
                 with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as packed:
@@ -44,8 +51,13 @@ def replacing(path: Path | str) -> Iterator[IO[bytes]]:
         if target.exists():
             scratch.chmod(target.stat().st_mode & 0o777)
         scratch.replace(target)
+    except OSError as error:
+        raise DataError(
+            f"{path}: cannot be written ({error.strerror or error}); make room there or name another place"
+        ) from error
     finally:
-        scratch.unlink(missing_ok=True)
+        with suppress(OSError):
+            scratch.unlink(missing_ok=True)
 
 
 def write_text(path: Path | str, text: str) -> None:

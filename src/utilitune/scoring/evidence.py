@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import nan
 from typing import Any
 
 from utilitune.generator.protocol import Continuation, Generation
@@ -59,25 +60,43 @@ def answers_in(facts: Mapping[str, Any]) -> dict[str, Continuation]:
         facts: Evidence of a label row, as ``evidence`` made it or as it was read from a file.
 
     Returns:
-        Name of the context -> answer; nothing for evidence of another form, or of one that was written before token ids
-        and flags were part of it.
+        Name of the context -> answer, NaN for a number that was not finite; nothing for evidence of another form, or of
+        one that was written before token ids and flags were part of it.
+
+    Raises:
+        ValueError: If the parts of an answer do not fit each other.
     """
-    return {name: _answer(each) for name, each in facts.items() if isinstance(each, Mapping) and set(each) >= _FIELDS}
+    return {
+        name: _answer(name, each) for name, each in facts.items() if isinstance(each, Mapping) and set(each) >= _FIELDS
+    }
 
 
 _FIELDS = frozenset({"text", "tokens", "ids", "logprobs", "entropies", "truncated"})
+_KINDS: dict[str, tuple[type, ...]] = {
+    "tokens": (str,),
+    "ids": (int,),
+    "logprobs": (int, float),
+    "entropies": (int, float),
+}
 
 
-def _answer(facts: Mapping[str, Any]) -> Continuation:
-    entropies = facts["entropies"]
-    given = (
-        facts["text"],
-        tuple(facts["tokens"]),
-        tuple(facts["ids"]),
-        tuple(facts["logprobs"]),
-        None if entropies is None else tuple(entropies),
-        None,
-        None,
-        facts["truncated"],
-    )
-    return Generation(*given, facts["finish"]) if "finish" in facts else Continuation(*given)
+def _answer(name: str, facts: Mapping[str, Any]) -> Continuation:
+    parts = {part: _part(name, part, facts[part]) for part in _KINDS if part != "entropies" or facts[part] is not None}
+    counts = {part: len(found) for part, found in parts.items() if part != "ids" or found}
+    if len(set(counts.values())) > 1:
+        raise ValueError(f"{name}: {', '.join(f'{count} {part}' for part, count in counts.items())}; expected as many")
+    text, truncated, finish = facts["text"], facts["truncated"], facts.get("finish", "stop")
+    if not (isinstance(text, str) and isinstance(truncated, bool) and finish in ("stop", "length")):
+        raise ValueError(f"{name}: text {text!r}, truncated {truncated!r}, finish {finish!r}; not as they were written")
+    given = (text, parts["tokens"], parts["ids"], parts["logprobs"], parts.get("entropies"), None, None, truncated)
+    return Generation(*given, finish) if "finish" in facts else Continuation(*given)
+
+
+def _part(name: str, part: str, found: Any) -> tuple[Any, ...]:
+    """Return one list of an answer; files have null where a number was not finite."""
+    kinds = _KINDS[part]
+    if float in kinds and isinstance(found, list | tuple):
+        found = [nan if each is None else each for each in found]
+    if not isinstance(found, list | tuple) or not all(isinstance(each, kinds) for each in found):
+        raise ValueError(f"{name}: {part} {repr(found)[:60]}; expected a list of {kinds[-1].__name__}")
+    return tuple(found)

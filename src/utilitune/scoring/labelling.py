@@ -214,6 +214,9 @@ def _label(
         f"{counts['requests']} requests, {counts['unique_requests']} distinct: "
         f"{stats['hits']} from the store, {stats['misses']} for the generator"
     )
+    reasons = Counter(str(row.evidence.get("reason")) for row in rows if row.status in ("failed", "invalid"))
+    for reason, count in reasons.most_common(1):
+        warn(f"label: {reasons.total()} of {len(rows)} labels failed or invalid, most often ({count}): {reason}")
     for message in constant.values():
         warn(message)
     return Labels(rows, _manifest(wanted, generator, generator_before, counts, constant, total))

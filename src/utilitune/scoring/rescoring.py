@@ -78,6 +78,8 @@ def rescore(labels: Labels, utilities: Specs, *, dataset: Dataset | None = None)
             "these labels have no manifest that names their generator and parameters; keep labels.manifest.json beside "
             "labels.jsonl, or label again with the same --store: what is in it needs no model"
         )
+    if not len(labels):
+        raise DataError("there are no labels to compute from; label first")
     wanted = distinct_utilities(utilities, identity)
     pieces = {label_set: _by_item(labels, known_sets, utility) for label_set, utility in wanted.items()}
     items = list(dict.fromkeys((row.query_id, row.passage_ids) for row in labels))
@@ -113,12 +115,17 @@ def rescore(labels: Labels, utilities: Specs, *, dataset: Dataset | None = None)
 def _by_item(labels: Labels, known_sets: Mapping[str, Any], utility: Utility) -> dict[Key, _Known]:
     """Collect the answers that were asked for as ``utility`` would ask."""
     asked = _asked(utility.parameters)
+    if asked is None:
+        raise DataError(
+            f"{utility.name} does not read the generator's own answers, which is all that evidence holds; label again "
+            "with the same --store: only what is new needs the model"
+        )
     fitting = {
         label_set
         for label_set, described in known_sets.items()
-        if isinstance(described, Mapping) and _asked(described.get("parameters", {})) == asked
+        if isinstance(described, Mapping) and _asked(described.get("parameters")) == asked
     }
-    if not fitting or asked is None:
+    if not fitting:
         there = sorted({str(each.get("utility")) for each in known_sets.values() if isinstance(each, Mapping)})
         raise DataError(
             f"{utility.name} asks under prompt {utility.parameters.get('prompt')!r} with limits "
@@ -129,14 +136,20 @@ def _by_item(labels: Labels, known_sets: Mapping[str, Any], utility: Utility) ->
     for row in labels:
         if row.label_set in fitting:
             known = found.setdefault((row.query_id, row.passage_ids), _Known())
-            known.answers.update(answers_in(row.evidence))
+            try:
+                known.answers.update(answers_in(row.evidence))
+            except ValueError as error:
+                raise DataError(
+                    f"the evidence of query {row.query_id!r} under {row.label_set} is damaged: {error}; label again "
+                    "with the same --store: what is in it needs no model"
+                ) from error
             if row.status in ("failed", "skipped"):
                 known.missing = row
     return found
 
 
-def _asked(parameters: Mapping[str, Any]) -> tuple[Any, ...] | None:
-    if not all(name in parameters for name in ASKED):
+def _asked(parameters: Mapping[str, Any] | None) -> tuple[Any, ...] | None:
+    if not isinstance(parameters, Mapping) or not all(name in parameters for name in ASKED):
         return None
     return tuple(tuple(each) if isinstance(each, list) else each for each in map(parameters.get, ASKED))
 

@@ -112,7 +112,7 @@ def decode(data: bytes) -> Continuation:
             raise ValueError(f"a response of layout {version}, expected {VERSION}")
         layout = _layout(flags, count)
         values = layout.unpack_from(data)[3:]
-    except struct.error as error:
+    except (struct.error, TypeError) as error:
         raise ValueError(f"not a response: {error}") from error
     text = data[layout.size :].decode("utf-8", "surrogatepass")
     parts = json.loads(text) if flags & _JSON else text.split("\0")

@@ -119,6 +119,9 @@ class LabelStore:
         for source in {origin.source for origin in origins} | {UNKNOWN.source}:
             if source not in self._sources:
                 self._sources[source] = self._number(source)
+                # An identity that was damaged is mended by the next writer, who knows it.
+                mended = (source.identity, source.generator, source.identity)
+                self.db.execute("UPDATE generators SET identity = ? WHERE key = ? AND identity != ?", mended)
 
     def number_sources(self, sources: Mapping[int, Source]) -> dict[int, int]:
         """Return the numbers here of another file's sources, by their numbers there."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from utilitune.errors import DataError
 from utilitune.records.rows import write_rows
 from utilitune.scoring.store import LabelStore
-from utilitune.scoring.store_rows import chosen_sources, plain_row, reading, sources_of, stored_rows
+from utilitune.scoring.store_check import RowCheck
+from utilitune.scoring.store_rows import chosen_sources, plain_row, reading, stored_rows
 
 
 def export_rows(store: LabelStore, out: Path | str, generator: str | None = None) -> Counter[str]:
@@ -31,20 +33,25 @@ def export_rows(store: LabelStore, out: Path | str, generator: str | None = None
     wanted = None if generator is None else chosen_sources(store, generator)
     counts: Counter[str] = Counter(ok=0, failed=0)
 
-    def rows() -> Iterator[dict[str, Any]]:
+    def rows() -> Generator[dict[str, Any], None, None]:
         with reading(store) as db:
-            sources = sources_of(db)
+            check = RowCheck(db)
             for row in stored_rows(db):
                 if wanted is not None and row.source not in wanted:
                     continue
-                try:
-                    plain = plain_row(row, sources[row.source])
-                except (ValueError, KeyError) as error:
+                fault = check.fault(row)
+                if fault:
+                    raise DataError(f"{store.path}: found {fault}; see `utilitune labels verify {store.path}`")
+                source = check.sources[row.source]
+                if source.generator in check.unsound:
                     raise DataError(
-                        f"{store.path}: row {row.key.hex()} cannot be read ({error}); see `utilitune labels verify`"
-                    ) from error
+                        f"{store.path}: found an identity at fault; see `utilitune labels verify {store.path}`"
+                    )
+                plain = plain_row(row, source)
                 counts[plain["status"]] += 1
                 yield plain
 
-    write_rows(out, rows())
+    # Closed before the store is, also where nothing can be written.
+    with closing(rows()) as each:
+        write_rows(out, each)
     return counts

@@ -54,17 +54,20 @@ def open_file(path: Path | None, *, create: bool = True) -> sqlite3.Connection:
         DataError: If the file is no label store, one of a later format, or not there.
     """
     if path is not None:
+        if path.is_dir():
+            raise DataError(f"{path}: is a folder; name a label store in it, such as the .sqlite beside labels.jsonl")
         if not create and not path.is_file():
             raise DataError(f"{path}: no such file; name a label store, such as the .sqlite beside labels.jsonl")
-        path.parent.mkdir(parents=True, exist_ok=True)
     try:
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
         db = sqlite3.connect(":memory:" if path is None else path, timeout=BUSY_SECONDS, isolation_level=None)
         try:
             _prepare(db, path, create)
         except BaseException:
             db.close()
             raise
-    except sqlite3.Error as error:
+    except (sqlite3.Error, OSError) as error:
         raise DataError(
             f"{path}: cannot be used as a label store ({error}); give a path that can be written, and is "
             "a label store or nothing yet"
@@ -79,7 +82,9 @@ def transaction(db: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[Non
     try:
         yield
     except BaseException:
-        db.execute("ROLLBACK")
+        # A full disk has ended it already; the reason is what must be heard of.
+        if db.in_transaction:
+            db.execute("ROLLBACK")
         raise
     db.execute("COMMIT")
 

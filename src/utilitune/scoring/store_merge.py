@@ -53,7 +53,7 @@ def merge(into: Path | str, stores: Sequence[Path | str]) -> Counter[str]:
 
 
 def _until_broken(store: LabelStore, goal: LabelStore, counts: Counter[str]) -> Iterator[Numbered]:
-    """Yield rows with their source's number in ``goal``, none where a row is at fault; of a broken file the first ones."""
+    """Yield rows with their source's number in ``goal``, none for a row at fault; of a broken file the first ones."""
     try:
         # One state of it: a row that another process adds meanwhile may be of a source that has no number.
         with transaction(store.db, "DEFERRED"):

@@ -125,8 +125,21 @@ def plain_row(row: StoredRow, source: Source) -> dict[str, Any]:
 
 
 def day_and_time(seconds: int) -> str:
-    """Return seconds since 1970 as ISO 8601 in UTC; empty for 0, which stands for unknown."""
-    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).isoformat() if seconds else ""
+    """Return seconds since 1970 as ISO 8601 in UTC; empty for 0, which stands for unknown.
+
+    Args:
+        seconds: The time.
+
+    Returns:
+        Day and time.
+
+    Raises:
+        ValueError: If it is no such time.
+    """
+    try:
+        return datetime.datetime.fromtimestamp(seconds, datetime.UTC).isoformat() if seconds else ""
+    except (TypeError, OverflowError, OSError) as error:
+        raise ValueError(f"{seconds!r} is no time in seconds since 1970") from error
 
 
 def chosen_sources(store: LabelStore, short: str) -> set[int]:
@@ -142,7 +155,8 @@ def chosen_sources(store: LabelStore, short: str) -> set[int]:
     Raises:
         ConfigError: If no generator, or more than one, begins so.
     """
-    sources = sources_of(store.db)
+    with reading(store) as db:
+        sources = sources_of(db)
     keys = {source.generator for source in sources.values() if source.generator}
     found = {""} if short == UNKNOWN_GENERATOR else {key for key in keys if short and key.startswith(short)}
     if len(found) != 1:

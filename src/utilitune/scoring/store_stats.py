@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,10 +34,15 @@ class Share:
 
     @property
     def model(self) -> str:
-        """Model and arithmetic type, as the generator was named; ``unknown`` without an identity."""
+        """Model and arithmetic type; ``unknown`` without an identity, ``unreadable`` with a damaged one."""
         if not self.source.identity:
             return "unknown"
-        identity = json.loads(self.source.identity)
+        try:
+            identity = json.loads(self.source.identity)
+        except ValueError:
+            identity = None
+        if not isinstance(identity, Mapping):
+            return "unreadable"
         parts = (identity.get("model"), identity.get("dtype"), identity.get("adapter"))
         return " ".join(str(part) for part in parts if part)
 

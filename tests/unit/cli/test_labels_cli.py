@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from utilitune.cli import app
+from utilitune.errors import DataError
 from utilitune.generator.protocol import Continuation, GeneratorIdentity
 from utilitune.records.rows import read_rows
 from utilitune.scoring import LabelStore
@@ -91,3 +92,73 @@ def test_a_file_that_is_no_store_is_refused_and_left_alone(tmp_path, verb, monke
     assert text.read_text() == "{}\n" * 2000
     assert "no such file" in str(run(name, tmp_path / "nowhere", *options).exception)
     assert [path.name for path in tmp_path.iterdir()] == ["labels.jsonl"]
+
+
+def spoiled(store, statement):
+    with LabelStore(store) as opened:
+        opened.db.execute(statement)
+    return store
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE responses SET made = 99999999999999999 WHERE id = 1",
+        "UPDATE responses SET made = 'x' WHERE id = 1",
+        "UPDATE responses SET passages = '{' WHERE id = 1",
+        "UPDATE responses SET passages = '5' WHERE id = 1",
+        "UPDATE responses SET key = 'text' WHERE id = 1",
+        "UPDATE responses SET response = 'text' WHERE id = 1",
+        "UPDATE responses SET response = 7 WHERE id = 1",
+        "UPDATE responses SET response = '' WHERE id = 1",
+        "UPDATE responses SET source = 99 WHERE id = 1",
+    ],
+)
+def test_a_damaged_row_is_found_by_all_and_dropped_by_gc(store, tmp_path, statement):
+    spoiled(store, statement)
+    labels = tmp_path / "l.jsonl"
+    labels.write_text('{"query_id": "q", "passage_ids": ["p"], "utility": 1, "status": "ok", "label_set": "x@1"}\n')
+    assert run("stats", store).exit_code == 0
+    assert "--damaged" in str(run("verify", store).exception)
+    assert isinstance(run("export", store, "--out", tmp_path / "e.jsonl").exception, DataError)
+    merged = run("merge", store, "--into", tmp_path / "m.sqlite")
+    assert merged.stdout.startswith("1 copied, 0 same, 0 conflicts, 1 damaged")
+    assert run("gc", store, "--unused-by", labels).stdout.startswith("dropped 0 responses")
+    assert run("gc", store, "--before", "2001-01-01").stdout.startswith("dropped 0 responses")
+    assert run("gc", store, "--damaged").stdout.startswith("dropped 1 responses")
+    assert run("verify", store).exit_code == 0
+
+
+@pytest.mark.parametrize("identity", ["{", "[1]", ""])
+def test_a_damaged_identity_costs_no_response_and_is_mended_by_the_next_writer(store, tmp_path, identity):
+    spoiled(store, f"UPDATE generators SET identity = '{identity}' WHERE key != ''")
+    assert run("stats", store).exit_code == 0
+    assert "responses are whole" in str(run("verify", store).exception)
+    assert "identity at fault" in str(run("export", store, "--out", tmp_path / "e.jsonl").exception)
+    assert run("gc", store, "--damaged").stdout.startswith("dropped 0 responses")
+    source = Source.of(GENERATOR, "greedy", "answer", "abcdef0123")
+    with LabelStore(store) as opened:
+        opened.put_many({b"c": Continuation("x", ("x",), (1,), (-1.0,), (0.5,))}, {b"c": Origin(source)})
+    assert run("verify", store).exit_code == 0
+
+
+def test_a_file_whose_pages_are_damaged_is_told_so_by_every_verb(store, tmp_path):
+    with store.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xa5" * 4096 * 3)
+    for words in (["stats"], ["verify"], ["export", "--out", tmp_path / "e"], ["gc", "--damaged"]):
+        done = run(words[0], store, *words[1:])
+        assert isinstance(done.exception, DataError), (words, done.exception)
+        assert "malformed" in str(done.exception)
+    done = run("merge", store, "--into", tmp_path / "m.sqlite")
+    assert isinstance(done.exception, DataError) and "malformed" in str(done.exception)
+
+
+def test_export_to_where_nothing_can_be_written_says_so_once(store, tmp_path):
+    done = cli("export", store, "--out", tmp_path / ("x" * 300))
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert "name too long" in done.stderr
+
+
+def test_a_folder_is_no_store(tmp_path):
+    assert "is a folder" in str(run("stats", tmp_path).exception)

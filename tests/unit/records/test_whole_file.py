@@ -180,3 +180,12 @@ def test_written_rows_are_strict_json_for_any_reader(tmp_path):
         raise AssertionError(name)
 
     assert json.loads(path.read_text(), parse_constant=refuse) == {"a": 0.1 + 0.2, "b": 1e-320, "c": -0.0}
+
+
+def test_what_cannot_be_written_is_an_error_that_names_it(tmp_path):
+    with pytest.raises(DataError, match=r"x: cannot be written.*name too long"):
+        write_text(tmp_path / ("x" * 300), "text")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DataError, match="pipe: is a folder or a device"):
+        write_text(tmp_path / "pipe", "text")
+    assert leftovers(tmp_path) == ["pipe"]

@@ -72,7 +72,7 @@ def test_a_selector_that_reads_the_question_needs_the_data(labelled, tiny, world
     [
         ("grogu:mean-entropy,max_new_tokens=5", "limits 5, and no utility of these labels does"),
         ("grogu:mean-entropy,max_new_tokens=4,prompt=answer-abstain", "asks under prompt 'answer-abstain'"),
-        ("abstention", "asks under prompt"),
+        ("abstention", "does not read the generator's own answers"),
         ("erag", "prompt"),
     ],
 )
