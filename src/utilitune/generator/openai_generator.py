@@ -14,7 +14,7 @@ from utilitune.generator.sampling_check import check_sampling
 from utilitune.generator.server_answer import AnswerReader
 from utilitune.generator.server_client import Json, ServerClient
 from utilitune.generator.server_error import RequestFailed
-from utilitune.generator.server_probe import Abilities, writing_body
+from utilitune.generator.server_probe import NEUTRAL, Abilities, writing_body
 from utilitune.generator.server_prompt import COMPLETIONS, Prepared, Prompts, TokenPrompts
 from utilitune.generator.server_scoring import TEXT_WAYS, TOKEN_WAYS
 from utilitune.generator.window import PromptTooLong
@@ -216,6 +216,8 @@ class OpenAIGenerator:
 
     def _write(self, prepared: Prepared, new_tokens: int, stop: tuple[str, ...], **settings: Any) -> _Call:
         wanted: dict[str, Any] = {"max_tokens": new_tokens, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0}
+        if self._abilities.samplers:
+            wanted |= NEUTRAL
         if stop:
             wanted["stop"] = list(stop)
         if self._abilities.token_ids:
@@ -256,7 +258,7 @@ class OpenAIGenerator:
 
     def _read(self, call: _Call, reply: Json) -> Continuation:
         fingerprint = str(reply.get("system_fingerprint") or "")
-        if fingerprint and fingerprint != self._abilities.fingerprint:
+        if fingerprint and self._abilities.fingerprint not in ("", fingerprint):
             if not self._counts["other_fingerprint"]:
                 warn(f"{self._model}: the server's fingerprint changed while it was asked; numbers may not compare")
             self._counts["other_fingerprint"] += 1

@@ -12,6 +12,7 @@ from utilitune.errors import ConfigError
 from utilitune.generator.openai_generator import OpenAIGenerator, tokenizer_hash
 from utilitune.generator.packaged import resolve_model
 from utilitune.generator.protocol import GeneratorIdentity
+from utilitune.generator.rendering import FIXED, Renderer
 from utilitune.generator.server_address import ServerAddress
 from utilitune.generator.server_client import Patience, ServerClient
 from utilitune.generator.server_probe import Abilities, Probe, ServedModel, served_model
@@ -37,7 +38,8 @@ class ServerSpec:
         api_key_env: Environment variable with the API key; ``OPENAI_API_KEY`` is used when set.
         top_logprobs: Likeliest tokens to ask for at each position, for entropy bounds.
         max_length: Context window in tokens; what the server or the tokenizer says when 0.
-        vocabulary: Number of the model's token ids, for upper entropy bounds; asked for when 0.
+        vocabulary: Number of the model's token ids, for upper entropy bounds; when 0 the server's, else the
+            tokenizer's (set it where the model's vocabulary is padded).
         overflow: ``"truncate"`` or ``"error"``.
         concurrency: Requests at a time.
         timeout: Seconds that one request may take.
@@ -83,9 +85,8 @@ def load_openai(given: Mapping[str, Any]) -> OpenAIGenerator:
     served = served_model(client, spec.model)
     tokenizer = None if spec.tokenizer is None else _tokenizer(spec.tokenizer)
     vocabulary = spec.vocabulary or served.vocabulary or (0 if tokenizer is None else len(tokenizer))
-    prompts = _prompts(spec, served, tokenizer, vocabulary)
+    prompts = _prompts(spec, served, tokenizer)
     abilities = Probe(client, spec.model, prompts).abilities(spec.top_logprobs)
-    prompts.system_role = abilities.system_role
     client.forget()
     say(_said(spec, address, abilities))
     identity = GeneratorIdentity(
@@ -96,7 +97,7 @@ def load_openai(given: Mapping[str, Any]) -> OpenAIGenerator:
         template=prompts.template_hash,
         system_role=prompts.system_role,
         max_length=prompts.limit,
-        options=_options(spec, address, abilities, served, tokenizer, vocabulary),
+        options=_options(spec, address, abilities, served, prompts, vocabulary),
     )
     return OpenAIGenerator(client, prompts, abilities, identity, vocabulary)
 
@@ -135,7 +136,7 @@ def _tokenizer(name: str) -> Any:
         ) from error
 
 
-def _prompts(spec: ServerSpec, served: ServedModel, tokenizer: Any, vocabulary: int) -> Prompts:
+def _prompts(spec: ServerSpec, served: ServedModel, tokenizer: Any) -> Prompts:
     """Choose the form of prompts: token ids with a tokenizer, else text and messages."""
     if tokenizer is None:
         if spec.template not in (None, "auto", "plain"):
@@ -143,14 +144,13 @@ def _prompts(spec: ServerSpec, served: ServedModel, tokenizer: Any, vocabulary: 
                 f"template={spec.template!r} needs the served model's tokenizer; add tokenizer=FOLDER, or use 'plain'"
             )
         return TextPrompts(plain=spec.template == "plain")
-    from utilitune.generator.rendering import Renderer
-
     stated = tokenizer.model_max_length if tokenizer.model_max_length < 1_000_000_000 else 0
     limit = spec.max_length or served.limit or stated
     if not limit:
         raise ConfigError(f"neither the server nor the tokenizer states the window of {spec.model}; give max_length")
     renderer = Renderer(tokenizer, spec.template, spec.model)
-    return TokenPrompts(tokenizer, renderer, int(limit), vocabulary, spec.overflow)
+    # A tokenizer may know fewer ids than the model; the server refuses those that it does not know.
+    return TokenPrompts(tokenizer, renderer, int(limit), spec.vocabulary or served.vocabulary or 1 << 31, spec.overflow)
 
 
 def _options(
@@ -158,21 +158,22 @@ def _options(
     address: ServerAddress,
     abilities: Abilities,
     served: ServedModel,
-    tokenizer: Any,
+    prompts: Prompts,
     vocabulary: int,
 ) -> dict[str, str]:
-    from utilitune.generator.rendering import FIXED
-
     named = {
         "base_url": address.shown,
         "served_model": served.name,
         "scoring": abilities.scoring or "none",
         "logprobs": f"temperature 1, no penalties; top {abilities.top}" if abilities.raw else "none of written answers",
+        "samplers": "neutral" if abilities.samplers else "the server's defaults",
         "vocabulary": str(vocabulary),
         "numerics": NUMERICS,
     }
-    if tokenizer is not None:
-        named |= {"tokenizer": f"{spec.tokenizer}@{tokenizer_hash(tokenizer)}", "overflow": spec.overflow}
+    if isinstance(prompts, TextPrompts) and prompts.variables:
+        named["template_variables"] = json.dumps(FIXED, sort_keys=True)
+    if isinstance(prompts, TokenPrompts):
+        named |= {"tokenizer": f"{spec.tokenizer}@{tokenizer_hash(prompts.tokenizer)}", "overflow": spec.overflow}
         named["template_variables"] = json.dumps(FIXED, sort_keys=True)
     return named
 

@@ -20,7 +20,7 @@ class AnswerReader:
 
     Args:
         tokenizer: The served model's tokenizer, ``None`` without one.
-        vocabulary: Number of its tokens, 0 when unknown: no entropy bounds then.
+        vocabulary: Number of its tokens, 0 when unknown: covered mass but no entropy bounds then.
         numbers: Whether the log-probabilities of written answers are of temperature 1.
     """
 
@@ -55,7 +55,7 @@ class AnswerReader:
             text, finish = text[:place], "stop"
         read = positions(choice) if self._numbers else []
         ids = self._ids(choice, read)
-        own = self._own(read, ids, text)
+        own = len(read) if finish == "length" else self._own(read, ids, text)
         read, ids = read[:own], ids[:own]
         if any(each.logprob is None for each in read):
             read, ids = [], ()
@@ -83,12 +83,13 @@ class AnswerReader:
         surfaces = self._text.surfaces(ids) if self._text and ids else tuple(each.token for each in read)
         columns: dict[str, Any] = {"tokens": surfaces, "entropies": None}
         columns["logprobs"] = tuple(min(each.logprob or 0.0, 0.0) for each in read)
-        if read and self._vocabulary and all(each.top for each in read):
+        if read and all(each.top for each in read):
             try:
                 found = [entropy_interval(each.top, self._vocabulary) for each in read]
             except ValueError as error:
                 raise RequestFailed(str(error)) from error
-            columns["entropy_bounds"] = tuple((lower, upper) for lower, upper, _ in found)
+            if self._vocabulary:
+                columns["entropy_bounds"] = tuple((lower, upper) for lower, upper, _ in found)
             columns["covered_mass"] = tuple(mass for *_, mass in found)
         return columns
 
@@ -107,10 +108,17 @@ class AnswerReader:
         return tuple(ids) if surfaces == [each.token for each in read] else ()
 
     def _own(self, read: Sequence[Position], ids: tuple[int, ...], text: str) -> int:
-        """Return how many tokens are the answer's own: the fewest that spell it, at least the one that ended it."""
+        """Return how many tokens of an ended answer are its own: the fewest that spell it, at least one."""
+        if ids and ids[-1] in self._tokenizer.all_special_ids:
+            read, ids = read[:-1], ids[:-1]
+            if self._text is not None and self._text.decode(ids) == text:
+                return max(len(ids), 1)
         if self._text is not None and ids:
             spelled = [self._text.decode(ids[:count]) for count in range(len(ids) + 1)]
         else:
             spelled = ["".join(each.token for each in read[:count]) for count in range(len(read) + 1)]
-        own = next((count for count, each in enumerate(spelled) if each.startswith(text)), len(read))
+        own = next((count for count, each in enumerate(spelled) if each.startswith(text)), None)
+        if own is None:  # a tokenizer that drops the first space when it decodes
+            bare = text.lstrip()
+            own = next((count for count, each in enumerate(spelled) if each.lstrip().startswith(bare)), len(read))
         return max(own, 1)

@@ -54,9 +54,10 @@ class _NoRedirect(HTTPRedirectHandler):
 class _Passing(Exception):
     """A failure that the next attempt may not meet."""
 
-    def __init__(self, reason: str, wait: float | None = None) -> None:
+    def __init__(self, reason: str, wait: float | None = None, heard: bool = True) -> None:
         super().__init__(reason)
         self.wait = wait
+        self.heard = heard
 
 
 class ServerClient:
@@ -139,7 +140,7 @@ class ServerClient:
                 reply = self._once(path, data)
             except _Passing as failure:
                 if attempt == self.patience.attempts or self._stopped:
-                    raise self._failed(f"{failure}, {attempt} times", name) from None
+                    raise self._failed(f"{failure}, {attempt} times", name, failure.heard) from None
                 self._count("retries")
                 wait = self.patience.backoff * 2 ** (attempt - 1) if failure.wait is None else failure.wait
                 time.sleep(min(wait, _LONGEST_WAIT))
@@ -162,7 +163,7 @@ class ServerClient:
                 raise self._refused(error, path) from None
         except (URLError, HTTPException, OSError) as error:
             reason = getattr(error, "reason", None) or error
-            raise _Passing(f"{self.address.shown} did not answer ({type(reason).__name__})") from None
+            raise _Passing(f"{self.address.shown} did not answer ({type(reason).__name__})", heard=False) from None
         except ValueError:
             raise _Passing(f"{self.address.shown}{path} answered with something that is not JSON") from None
         if not isinstance(reply, Mapping):
@@ -198,7 +199,7 @@ class ServerClient:
             pass
         return self.address.redact(" ".join(text.split()))[:300]
 
-    def _failed(self, reason: str, name: str) -> Exception:
+    def _failed(self, reason: str, name: str, heard: bool = True) -> Exception:
         """Count a failure; the same one of many different requests ends everything."""
         self._count("failed_requests")
         with self._lock:
@@ -208,7 +209,7 @@ class ServerClient:
             if len(names) >= self.patience.equal_failures:
                 self._stopped = f"stopped after {len(names)} requests failed alike: {reason}"
                 return ServerUnusable(self._stopped)
-        return RequestFailed(reason)
+        return RequestFailed(reason, heard)
 
     def _count(self, what: str) -> None:
         with self._lock:

@@ -6,7 +6,16 @@ from utilitune.errors import UtilituneError
 
 
 class RequestFailed(UtilituneError, ValueError):
-    """The server did not answer one request; a labelling run makes it a failed row and goes on."""
+    """The server did not answer one request; a labelling run makes it a failed row and goes on.
+
+    Args:
+        reason: What happened.
+        heard: Whether the server answered at all, be it with an error.
+    """
+
+    def __init__(self, reason: str, heard: bool = True) -> None:
+        super().__init__(reason)
+        self.heard = heard
 
 
 class ServerUnusable(UtilituneError):

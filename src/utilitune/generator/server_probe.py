@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 from math import fsum
 from typing import Any
 
@@ -11,14 +12,25 @@ from utilitune.errors import ConfigError
 from utilitune.generator.protocol import Prompt
 from utilitune.generator.server_client import ServerClient
 from utilitune.generator.server_error import RequestFailed, ServerUnusable
-from utilitune.generator.server_prompt import CHAT, COMPLETIONS, Prepared, Prompts, TokenPrompts, surfaces_differ
+from utilitune.generator.server_prompt import (
+    CHAT,
+    COMPLETIONS,
+    Prepared,
+    Prompts,
+    TextPrompts,
+    TokenPrompts,
+    surfaces_differ,
+)
 from utilitune.generator.server_reply import Position, first_choice, positions
 from utilitune.generator.server_scoring import TEXT_WAYS, TOKEN_WAYS, Given, ScoringWay
 
 # Its greedy next word is plain to any language model; the other prompt's is not.
 _SURE = Prompt(plain="one two three one two three one two", messages=(("user", "Say one word."),))
 _OPEN = Prompt(plain="The", messages=(("user", "Name anything."),))
-_UNLIKELY = " zebra"
+_LIKELY, _UNLIKELY = " three", " zebra"
+NEUTRAL: Mapping[str, Any] = {"top_k": -1, "min_p": 0, "repetition_penalty": 1, "repeat_penalty": 1}
+"""Samplers that vLLM and llama.cpp fill in by themselves where nothing is said, switched off."""
+
 # Two passes of one low-precision model differ by less; another temperature, prompt or seam by more.
 _SAME_NATS = 0.5
 
@@ -45,19 +57,19 @@ class Abilities:
     Attributes:
         top: How many likeliest tokens it names, 0 when it gives no log-probabilities of what it writes.
         raw: Whether its log-probabilities are of temperature 1 whatever temperature it writes at.
+        samplers: Whether it lets its own default samplers be switched off (``NEUTRAL``).
         token_ids: Whether it takes ``return_token_ids`` and gives the ids of what it wrote.
         scoring: Name of the way that given texts are scored in, empty when there is none.
         why_not: Why each way of scoring failed.
-        system_role: ``"native"``, or ``"merged"`` when its chat template refuses a system message.
         fingerprint: Its ``system_fingerprint``.
     """
 
     top: int
     raw: bool
+    samplers: bool = False
     token_ids: bool = False
     scoring: str = ""
     why_not: str = ""
-    system_role: str = "native"
     fingerprint: str = ""
 
 
@@ -72,11 +84,13 @@ def served_model(client: ServerClient, model: str) -> ServedModel:
         What the list says; nothing when the server has no list or not this name in it.
 
     Raises:
-        ServerUnusable: When the server refuses the key.
+        ServerUnusable: When the server does not answer, or refuses the key.
     """
     try:
         listed = client.get("/models").get("data")
-    except RequestFailed:
+    except RequestFailed as failure:
+        if not failure.heard:
+            raise ServerUnusable(f"{failure}; is it running, and base_url right?") from failure
         return ServedModel()
     named = {str(each.get("id")): each for each in listed or () if isinstance(each, Mapping)}
     # llama.cpp serves one model and ignores the name.
@@ -111,7 +125,7 @@ class Probe:
         self._prompts = prompts
 
     def abilities(self, wanted: int) -> Abilities:
-        """Find out everything.
+        """Find out everything; how chat messages are sent is settled in ``prompts`` itself.
 
         Args:
             wanted: How many likeliest tokens to ask for, if the server allows as many.
@@ -123,38 +137,41 @@ class Probe:
             ServerUnusable: When it does not write at all.
             ConfigError: When its tokens are not those of the tokenizer.
         """
-        system_role = self._system_role()
+        self._settle_chat()
         sure = self._prepared(_SURE)
         top, reply = self._writes(sure, wanted)
+        samplers = self._takes(sure, NEUTRAL) is not None
         token_ids = isinstance(self._prompts, TokenPrompts) and self._gives_ids(sure)
-        scoring, why_not = self._scoring(positions(first_choice(reply)), top)
+        scoring, why_not = self._scoring(positions(first_choice(reply)), top, token_ids)
         return Abilities(
             top=top,
             raw=top > 0 and self._is_raw(top),
+            samplers=samplers,
             token_ids=token_ids,
             scoring=scoring,
             why_not=why_not,
-            system_role=system_role,
             fingerprint=str(reply.get("system_fingerprint") or ""),
         )
 
     def _ask(self, prepared: Prepared, top: int, **settings: Any) -> Mapping[str, Any]:
         return self._client.post(prepared.path, writing_body(self._model, prepared, top, max_tokens=1, **settings))
 
-    def _system_role(self) -> str:
-        """Try a system message where the server renders: templates that refuse one answer with an error."""
-        if self._prepared(_SURE).path != CHAT:
-            return self._prompts.system_role
-        for role, messages in {
-            "native": (("system", "Be brief."), ("user", "Say one word.")),
-            "merged": (("user", "Be brief.\n\nSay one word."),),
-        }.items():
+    def _settle_chat(self) -> None:
+        """Find out, where the server renders, whether it takes a system message and our template variables.
+
+        Templates that refuse a system message, and servers that know no variables, answer with an error.
+        """
+        if not isinstance(self._prompts, TextPrompts) or self._prepared(_SURE).path != CHAT:
+            return
+        asked = {"native": (("system", "Be brief."), *_SURE.messages), "merged": _SURE.messages}
+        for variables, (role, messages) in product((True, False), asked.items()):
             try:
-                self._ask(Prepared(CHAT, messages=messages), 0, temperature=0)
+                self._ask(Prepared(CHAT, messages=messages, variables=variables), 0, temperature=0)
             except RequestFailed as failure:
                 reason = str(failure)
             else:
-                return role
+                self._prompts.system_role, self._prompts.variables = role, variables
+                return
         raise ServerUnusable(f"{self._model} writes no answer to chat messages: {reason}")
 
     def _writes(self, prepared: Prepared, wanted: int) -> tuple[int, Mapping[str, Any]]:
@@ -183,25 +200,29 @@ class Probe:
         shared = min(map(len, seen))
         return shared > 0 and all(max(column) - min(column) < _SAME_NATS for column in zip(*seen, strict=False))
 
-    def _gives_ids(self, prepared: Prepared) -> bool:
+    def _takes(self, prepared: Prepared, settings: Mapping[str, Any]) -> Mapping[str, Any] | None:
         try:
-            reply = self._ask(prepared, 0, temperature=0, return_token_ids=True)
+            return self._ask(prepared, 0, temperature=0, **settings)
         except RequestFailed:
-            return False
-        ids = first_choice(reply).get("token_ids")
+            return None
+
+    def _gives_ids(self, prepared: Prepared) -> bool:
+        reply = self._takes(prepared, {"return_token_ids": True})
+        ids = None if reply is None else first_choice(reply).get("token_ids")
         return isinstance(ids, list) and len(ids) > 0 and all(isinstance(each, int) for each in ids)
 
-    def _scoring(self, at_one: list[Position], top: int) -> tuple[str, str]:
+    def _scoring(self, at_one: list[Position], top: int, token_ids: bool) -> tuple[str, str]:
         """Try the ways; the first one whose numbers agree with the server's own writing is taken."""
         ways = TOKEN_WAYS if isinstance(self._prompts, TokenPrompts) else TEXT_WAYS
         prepared = self._prompts.prepare(Prompt(plain=_SURE.plain), 8)
         try:
-            written = _text(self._ask(prepared, top, temperature=0)) or " three"
+            told = {"return_token_ids": True} if token_ids else {}
+            written = _written(self._ask(prepared, top, temperature=0, **told), isinstance(self._prompts, TokenPrompts))
         except RequestFailed as failure:
             return "", f"no completions: {failure}"
-        likely = self._prompts.continuation(written, prepared)
+        likely = self._prompts.continuation(written or _LIKELY, prepared)
         unlikely = self._prompts.continuation(_UNLIKELY, prepared)
-        comparable = self._prepared(_SURE).path == COMPLETIONS and at_one and at_one[0].top
+        comparable = written and self._prepared(_SURE).path == COMPLETIONS and at_one and at_one[0].top
         peak = max(at_one[0].top) if comparable else None
         reasons = []
         for name, way in ways.items():
@@ -249,5 +270,11 @@ def _problems(read: list[list[Position]], peak: float | None) -> Iterator[str]:
         yield f"the likeliest token scores {likely:.2f}, when written {peak:.2f}"
 
 
-def _text(reply: Mapping[str, Any]) -> str:
-    return str(first_choice(reply).get("text") or "")
+def _written(reply: Mapping[str, Any], ids: bool) -> str | tuple[int, ...]:
+    """Return what was written: ids where they are wanted and told, else the text; empty when it cannot be sent back."""
+    choice = first_choice(reply)
+    told = choice.get("token_ids") or [each.token_id for each in positions(choice)]
+    if ids and told and all(isinstance(each, int) for each in told):
+        return tuple(told)
+    text = str(choice.get("text") or "")
+    return "" if "\ufffd" in text else text  # half a letter is another text when it is encoded

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from utilitune.errors import ConfigError
 from utilitune.generator.boundary import Boundary
 from utilitune.generator.protocol import Prompt
-from utilitune.generator.rendering import Renderer, arrange
+from utilitune.generator.rendering import FIXED, Renderer, arrange
 from utilitune.generator.window import Encoded, Window
 
 COMPLETIONS = "/completions"
@@ -26,6 +26,7 @@ class Prepared:
         moved: Trailing spaces of a plain prompt, which belong to what follows.
         truncated: Whether passages were cut.
         messages: Chat messages, for the server to render.
+        variables: Whether to send the variables of our chat templates (no thinking, a fixed date) along.
     """
 
     path: str
@@ -33,11 +34,13 @@ class Prepared:
     moved: str = ""
     truncated: bool = False
     messages: tuple[tuple[str, str], ...] = ()
+    variables: bool = False
 
     def body(self) -> dict[str, Any]:
         """Return the part of a request's body that holds the prompt."""
         if self.messages:
-            return {"messages": [{"role": role, "content": content} for role, content in self.messages]}
+            said = [{"role": role, "content": content} for role, content in self.messages]
+            return {"messages": said, **({"chat_template_kwargs": FIXED} if self.variables else {})}
         return {"prompt": self.given if isinstance(self.given, str) else list(self.given)}
 
 
@@ -119,19 +122,19 @@ class TextPrompts:
 
     Args:
         plain: Whether chat messages are sent as plain text.
-        system_role: ``"native"`` or ``"merged"``.
     """
 
-    def __init__(self, plain: bool, system_role: str = "native") -> None:
+    def __init__(self, plain: bool) -> None:
         self.limit = 0
         self._plain = plain
-        self.system_role = system_role
+        self.system_role = "native"
+        self.variables = False
         self.template_hash = "plain" if plain else "server"
 
     def prepare(self, prompt: Prompt, room: int = 0) -> Prepared:
         """Return the prompt as text or as messages; ``room`` cannot be checked here."""
         if prompt.messages and not self._plain:
-            return Prepared(CHAT, messages=tuple(arrange(prompt.messages, merged=self.system_role == "merged")))
+            return Prepared(CHAT, messages=self._arranged(prompt), variables=self.variables)
         text = self.shown(prompt)
         body = text.rstrip(" ")
         return Prepared(COMPLETIONS, body, text[len(body) :])
@@ -161,9 +164,11 @@ class TextPrompts:
     def shown(self, prompt: Prompt) -> str:
         """Return the plain text, or the messages one after the other."""
         if prompt.messages and not self._plain:
-            messages = arrange(prompt.messages, merged=self.system_role == "merged")
-            return "\n\n".join(f"{role}: {content}" for role, content in messages)
+            return "\n\n".join(f"{role}: {content}" for role, content in self._arranged(prompt))
         return prompt.plain or "\n\n".join(content for _, content in prompt.messages)
+
+    def _arranged(self, prompt: Prompt) -> tuple[tuple[str, str], ...]:
+        return tuple(arrange(prompt.messages, merged=self.system_role == "merged"))
 
 
 def surfaces_differ(tokenizer: Any, ids: tuple[int, ...], named: tuple[str, ...]) -> Mapping[int, tuple[str, str]]:

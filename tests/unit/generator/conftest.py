@@ -1,8 +1,11 @@
 """Tiny random models of four architectures and small tokenizers, made in memory."""
 
 import os
+import sys
+from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).parent))
 
 import pytest
 import torch
