@@ -380,6 +380,8 @@ def table(result: dict[str, Any]) -> str:
             rates = [f"{row[k]:.2f}{unit}" if k in row else "" for k in ("ours_per_second", "peer_per_second")]
             ratio = "left out" if row["ratio"] is None else f"{row['ratio']:.2f}"
             off = f"{row['largest_difference']:.1e}" if "largest_difference" in row else ""
+            if row.get("beyond_tolerance"):
+                off += f" ({row['beyond_tolerance']} of {row['numbers']} beyond {row['tolerance']:.0e})"
             reached = {True: "yes", False: "no", None: "–"}[row["reached"]]
             lines.append(f"| {name} | {ratio} | {row['target']} | {reached} | {rates[0]} | {rates[1]} | {off} |")
     return "\n".join(lines) + "\n"
