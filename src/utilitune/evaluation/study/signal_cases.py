@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -184,6 +185,9 @@ def _level(dataset: Dataset, relevant_from: float | None) -> float:
             "the judgements hold fractional grades, and a signal study must know which passages are gold; pass "
             "relevant_from=<grade>, or --relevant-from <grade> on the command line"
         )
+    # At 0 or below, passages that were judged worthless would be gold.
+    if relevant_from is not None and not 0 < relevant_from < math.inf:
+        raise ConfigError(f"relevant_from (--relevant-from) is {relevant_from}; expected a grade above 0")
     return 1.0 if relevant_from is None else relevant_from
 
 

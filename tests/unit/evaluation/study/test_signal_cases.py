@@ -159,6 +159,12 @@ def test_a_corpus_of_less_than_five_passages_goes_short_and_says_so(world, capsy
         choose_cases(replace(world, corpus=world.corpus[:1]))
 
 
+@pytest.mark.parametrize("grade", [0.0, -5.0, float("nan"), float("inf")])
+def test_a_gold_passage_is_one_that_was_judged_above_0(world, grade):
+    with pytest.raises(ConfigError, match="expected a grade above 0"):
+        choose_cases(world, relevant_from=grade)
+
+
 def test_fractional_grades_need_a_threshold(world):
     data = replace(world, qrels={"q1": {"p1": 0.7, "p2": 0.2}})
     with pytest.raises(ConfigError, match="--relevant-from"):
