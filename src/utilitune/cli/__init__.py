@@ -85,6 +85,8 @@ app.add_typer(labels.app, name="labels")
 app.add_typer(judge.app, name="judge")
 app.add_typer(study.app, name="study")
 
+_INTERRUPTED = "interrupted; what is finished is kept, the same command goes on from there\n"
+
 
 def main() -> None:
     """Entry point: errors that a user can act on are printed without a traceback."""
@@ -98,5 +100,9 @@ def main() -> None:
         sys.stderr.write(f"error: {named}{error.strerror or error}\n")
         sys.exit(1)
     except KeyboardInterrupt:
-        sys.stderr.write("interrupted; what is finished is kept, the same command goes on from there\n")
+        sys.stderr.write(_INTERRUPTED)
         sys.exit(130)
+    except SystemExit as ended:
+        if ended.code == 130:  # how typer ends on Ctrl-C, without a word
+            sys.stderr.write(_INTERRUPTED)
+        raise

@@ -63,7 +63,8 @@ def export(
     from utilitune.scoring.store_export import export_rows
 
     check_file(out)
-    if out.resolve() == store.resolve():
+    of_store = [store.resolve().with_name(f"{store.resolve().name}{end}") for end in ("", "-wal", "-shm", "-journal")]
+    if out.resolve() in of_store:
         raise ConfigError(f"--out: {out} is the store itself; name another file, such as {store.stem}.jsonl")
     with LabelStore(store, create=False) as opened:
         counts = export_rows(opened, out, generator)
@@ -203,7 +204,12 @@ def _conditions(
     if before is not None:
         conditions.append(store_gc.made_before(before.replace(tzinfo=UTC).timestamp()))
     if labels:
-        conditions.append(store_gc.unused_by([read_labels(path) for path in labels]))
+        used = {path: read_labels(path) for path in labels}
+        if empty := next((path for path, rows in used.items() if not len(rows)), None):
+            raise ConfigError(
+                f"--unused-by: {empty} holds no labels, so every row would go; leave it out, or give others"
+            )
+        conditions.append(store_gc.unused_by(list(used.values())))
     if damaged:
         conditions.append(store_gc.damaged(store))
     if not conditions:

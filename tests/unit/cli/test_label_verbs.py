@@ -141,3 +141,12 @@ def test_an_error_of_the_system_has_no_traceback(monkeypatch, capsys):
         main()
     assert ended.value.code == 1
     assert capsys.readouterr().err == "error: x.jsonl: No space left on device\n"
+
+
+def test_ctrl_c_says_that_what_is_finished_is_kept(here, monkeypatch, capsys):
+    (here / "own.py").write_text("raise KeyboardInterrupt\n")
+    monkeypatch.setattr("sys.argv", ["utilitune", "utilities", "own.py:W"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert "what is finished is kept" in capsys.readouterr().err

@@ -162,3 +162,16 @@ def test_export_to_where_nothing_can_be_written_says_so_once(store, tmp_path):
 
 def test_a_folder_is_no_store(tmp_path):
     assert "is a folder" in str(run("stats", tmp_path).exception)
+
+
+def test_the_files_beside_a_store_are_the_store(store):
+    for end in ("-wal", "-shm"):
+        refused = run("export", store, "--out", f"{store}{end}")
+        assert "is the store itself" in str(refused.exception)
+
+
+def test_labels_that_hold_nothing_make_nothing_unused(store, tmp_path):
+    (tmp_path / "none.jsonl").write_text("")
+    refused = run("gc", store, "--unused-by", tmp_path / "none.jsonl")
+    assert "holds no labels" in str(refused.exception)
+    assert run("stats", store).stdout.splitlines()[-1].startswith("2 responses")
