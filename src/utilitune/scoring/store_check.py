@@ -28,6 +28,9 @@ class RowCheck:
         unsound: Keys of generators whose identity has another hash: their rows are right, what is said of them is not.
     """
 
+    sources: dict[int, Source]
+    unsound: set[str]
+
     def __init__(self, db: sqlite3.Connection) -> None:
         """Read the sources."""
         self.sources = sources_of(db)
