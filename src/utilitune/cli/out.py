@@ -71,7 +71,7 @@ def check_apart(out: Path, data: Path, *inputs: Path) -> None:
     Args:
         out: The file that is written.
         data: Data folder whose corpus, queries and judgements are read.
-        inputs: Other files that are read.
+        *inputs: Other files that are read.
 
     Raises:
         ConfigError: If it is one of them.
