@@ -31,9 +31,6 @@ class RowCheck:
     sources: dict[int, Source]
     unsound: set[str]
 
-    sources: dict[int, Source]
-    unsound: set[str]
-
     def __init__(self, db: sqlite3.Connection) -> None:
         """Read the sources."""
         self.sources = sources_of(db)
