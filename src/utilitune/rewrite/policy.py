@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from utilitune.errors import ConfigError
+from utilitune.generator.hub_commit import hub_commit
 from utilitune.progress import say
 from utilitune.rewrite.adapter_folder import RewriterCard
 from utilitune.rewrite.base_spec import BaseSpec
@@ -58,7 +59,8 @@ def load_policy(
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     model.config.pad_token_id = model.generation_config.pad_token_id = tokenizer.pad_token_id
-    revision = str(getattr(model.config, "_commit_hash", None) or base.revision)
+    local = options["local_files_only"]
+    revision = base.revision if local else hub_commit(source, options["revision"])
     if start is None:
         targets = config.lora_targets
         lora = LoraConfig(
