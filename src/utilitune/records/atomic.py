@@ -33,12 +33,12 @@ def replacing(path: Path | str) -> Iterator[IO[bytes]]:
             file is there.
     """
     target = Path(os.path.realpath(path))
-    # A rename would put a file in the place of /dev/null itself.
-    if target.exists() and not target.is_file():
-        raise DataError(f"{path}: is a folder or a device, expected a file or nothing yet; name another place")
     # The same directory, because a rename is atomic only within one file system.
     scratch = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
     try:
+        # A rename would put a file in the place of /dev/null itself.
+        if target.exists() and not target.is_file():
+            raise DataError(f"{path}: is a folder or a device, expected a file or nothing yet; name another place")
         target.parent.mkdir(parents=True, exist_ok=True)
         with scratch.open("xb") as raw:
             if target.suffix == ".gz":

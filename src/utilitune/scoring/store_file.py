@@ -19,8 +19,8 @@ FORMAT = 2
 APPLICATION = 0x7574696C  # "util"
 BUSY_SECONDS = 120.0
 CACHE_KIB = 256 * 1024
-# Pages are copied from the log into the file once in 64 MiB: an index page that many chunks touch is copied once.
-CHECKPOINT_PAGES = 16384
+# Pages are copied from the log into the file once in 256 MiB: an index page that many chunks touch is copied once.
+CHECKPOINT_PAGES = 65536
 
 _TABLES = """
 CREATE TABLE generators (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, identity TEXT NOT NULL);

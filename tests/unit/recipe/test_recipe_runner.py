@@ -124,7 +124,7 @@ def test_the_record_says_what_made_the_outputs(recipe):
         (
             "train",
             {
-                *("candidates", "reward", "pairs", "train-rewriter", "rewrite"),
+                *("candidates", "reward", "pairs", "agreement", "train-rewriter", "rewrite"),
                 *("retrieve", "label", "train-reranker", "rerank", "utility", "answer"),
             },
         ),
@@ -139,7 +139,7 @@ def test_an_empty_part_leaves_out_what_reads_it(tiny, recipe, gone, left_out):
     (tiny / "data" / "qrels.tsv").unlink()
     run_recipe(recipe(), only=["data"])
     workspace = Workspace(recipe())
-    asked = set(STAGES) - {"train-sft", "train-grpo", "yardsticks", "best-of", "transfer"}
+    asked = set(STAGES) - {"train-sft", "train-grpo", "yardsticks", "best-of", "transfer", "answer-rewrites"}
     assert {name for name in asked if STAGES[name].left_out(workspace)} == left_out
 
 
