@@ -107,6 +107,15 @@ class Contexts:
         )
 
 
+SPELLINGS = ("as given", "after a space")
+"""What ``spellings`` returns, for the parameters of utilities that ask for both."""
+
+
+def spellings(text: str) -> tuple[str, str]:
+    """Return ``text`` without and with a leading space: which one a generator reads after its prompt is its own affair."""
+    return text, f" {text}"
+
+
 def checked_limit(limit: object) -> int:
     """Return ``limit`` if it is a whole number of tokens of at least 1."""
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:

@@ -9,7 +9,7 @@ from utilitune.generator.protocol import Continuation, Prompt
 from utilitune.records.passage import Passage
 from utilitune.records.query import Query
 from utilitune.scoring.answer_match import usable_golds
-from utilitune.scoring.contexts import Template, rendered, spelled, template
+from utilitune.scoring.contexts import SPELLINGS, Template, rendered, spelled, spellings, template
 from utilitune.scoring.protocol import Force, Request, Responses
 
 Measure = Callable[[Continuation], float]
@@ -56,7 +56,7 @@ class GoldAnswers:
 
     def spellings(self, query: Query) -> list[str]:
         """Return every gold answer without and with a leading space."""
-        return [spelling for gold in gold_answers(query) for spelling in (gold, f" {gold}")]
+        return [spelling for gold in gold_answers(query) for spelling in spellings(gold)]
 
     def requests(self, context: str, query: Query, passages: Sequence[Passage]) -> dict[str, Request]:
         """Ask for all spellings in one context; names are ``<context>:<spelling>``."""
@@ -87,7 +87,7 @@ class GoldAnswers:
         return {
             "prompt": self.template.name,
             "prompt_hash": self.template.hash,
-            "spellings": ["as given", "after a space"],
+            "spellings": list(SPELLINGS),
         }
 
     @property

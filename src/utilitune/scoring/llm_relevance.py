@@ -10,7 +10,7 @@ from utilitune.errors import ConfigError
 from utilitune.generator.protocol import Continuation
 from utilitune.records.passage import Passage
 from utilitune.records.query import Query
-from utilitune.scoring.contexts import Template, rendered, spelled, template, worded
+from utilitune.scoring.contexts import Template, rendered, spelled, spellings, template, worded
 from utilitune.scoring.gold_answers import distinct_golds
 from utilitune.scoring.protocol import Force, Request, Responses, Value
 
@@ -71,14 +71,14 @@ class LlmRelevance:
         if not worded(passages):
             return {}
         prompt = rendered(self.template, query, passages, distinct_golds(query) if self.answers else ())
-        return {text: Force(prompt, text) for label in LABELS for text in (label, f" {label}")}
+        return {text: Force(prompt, text) for label in LABELS for text in spellings(label)}
 
     def value(self, query: Query, passages: Sequence[Passage], responses: Responses) -> Value:
         """Compare the two words."""
         facts: dict[str, Any] = {"prompt": self.template.name, "prompt_hash": self.template.hash}
         if not worded(passages):
             return Value(0.0, facts)
-        relevant, irrelevant = (max(_logprob(responses[text]) for text in (word, f" {word}")) for word in LABELS)
+        relevant, irrelevant = (max(_logprob(responses[text]) for text in spellings(word)) for word in LABELS)
         facts["truncated"] = any(each.truncated for each in responses.values())
         facts["forms"] = {text: list(each.logprobs) for text, each in responses.items()}
         return Value(share(relevant, irrelevant), facts)

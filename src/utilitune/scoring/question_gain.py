@@ -9,7 +9,7 @@ from utilitune.generator.protocol import Continuation, Prompt
 from utilitune.records.passage import Passage
 from utilitune.records.query import Query
 from utilitune.scoring.confidence import mean, mean_logprob
-from utilitune.scoring.contexts import Template, spelled, template, worded
+from utilitune.scoring.contexts import SPELLINGS, Template, spelled, spellings, template, worded
 from utilitune.scoring.protocol import Force, Request, Responses, Value
 
 
@@ -94,7 +94,7 @@ class QuestionLikelihood:
         return {
             "prompt": self.template.name,
             "prompt_hash": self.template.hash,
-            "spellings": ["as given", "after a space"],
+            "spellings": list(SPELLINGS),
         }
 
     @property
@@ -111,5 +111,4 @@ class QuestionLikelihood:
 
 
 def _spellings(query: Query) -> tuple[str, str]:
-    text = query.first_and_last.strip()
-    return text, f" {text}"
+    return spellings(query.first_and_last.strip())
