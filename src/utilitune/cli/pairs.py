@@ -103,7 +103,7 @@ def command(
         list[str] | None,
         typer.Option(help="Next to samples and question; again for more: greedy, first-question, history, ..."),
     ] = None,
-    aggregate: Annotated[str, typer.Option(help="mean, max, top-1, discounted or set.")] = "max",
+    aggregate: Annotated[str, typer.Option(help="mean, max, top-1, discounted, expected-mrr or set.")] = "max",
     scale: Annotated[str, typer.Option(help="pooled, z-score, rank or raw.")] = "pooled",
     fused: Annotated[bool, typer.Option("--fused", help="Label one ranking, fused over the indexes by rank.")] = False,
     margin: Annotated[float, typer.Option(min=0, help="Smallest difference of utility.")] = 0.0,

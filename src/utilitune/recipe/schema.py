@@ -88,7 +88,8 @@ class Reward(_Section):
         retrievers: Which of the recipe's retrievers count; all when empty.
         fused: Whether one ranking, fused over them by rank, is labelled instead of each one's.
         k: Passages a rewrite and retriever.
-        aggregate: From passage utilities to one number; ``set`` labels the ``k`` passages together.
+        aggregate: From passage utilities to one number; ``expected-mrr`` reads the whole ranking by what the
+            passages of all candidates are worth; ``set`` labels the ``k`` passages together.
         scale: The common scale: ``pooled`` (centred within the question, divided by the spread over all questions),
             ``z-score`` or ``rank`` (each question by itself), ``raw`` (none).
     """
@@ -97,7 +98,7 @@ class Reward(_Section):
     retrievers: list[str] = []
     fused: bool = False
     k: int = Field(default=3, ge=1)
-    aggregate: Literal["mean", "max", "top-1", "discounted", "set"] = "max"
+    aggregate: Literal["mean", "max", "top-1", "discounted", "expected-mrr", "set"] = "max"
     scale: Literal["pooled", "z-score", "rank", "raw"] = "pooled"
 
 
@@ -239,22 +240,57 @@ class RerankerSection(_Section):
     Attributes:
         enabled: Set to false to leave the reranker out.
         base: Encoder whose weights the cross-encoder starts from.
-        first_stage: Retriever whose candidates are labelled for training.
+        first_stage: Retriever whose candidates are labelled for training; of several, what any of them finds.
         train_queries: Training questions to use, ``null`` for all.
         test_queries: Test questions to use, ``null`` for all.
         depth: Candidates a question, for labelling and for reranking.
+        train_depth: Candidates a training question and first stage to label, ``null`` for ``depth``.
         utilities: Utility names; several are averaged after rescaling within the query.
         training: Training.
+        rivals: Other labels to train the same reranker by, with the same settings: ``gold`` (the judgements), or
+            utility names.
+        untrained: Whether the starting weights get a row of their own.
+        interpolate: Whether every trained reranker is also shown with the first stage's score added, by the weight
+            that its own labels of the held-out training questions choose.
+        oracle: Whether the test candidates are labelled by ``utilities`` too: the best order by them, and utility
+            and answers of both best orders.
+        second_generator: Another generator, for the table of who labelled and who answers.
     """
 
     enabled: bool = True
     base: str = "packaged:all-minilm-l6-v2"
-    first_stage: str = "bm25"
+    first_stage: str | list[str] = "bm25"
     train_queries: int | None = Field(default=None, ge=1)
     test_queries: int | None = Field(default=None, ge=1)
     depth: int = Field(default=10, ge=2)
+    train_depth: int | None = Field(default=None, ge=2)
     utilities: list[str] = Field(default=["question-gain"], min_length=1)
     training: RerankerTraining = RerankerTraining()
+    rivals: list[str] = []
+    untrained: bool = False
+    interpolate: bool = False
+    oracle: bool = False
+    second_generator: str | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> RerankerSection:
+        if not self.first_stages:
+            raise ValueError("first_stage: found an empty list, expected a retriever")
+        if self.labelled_depth > self.depth:
+            raise ValueError(f"train_depth: found {self.train_depth}, expected at most depth ({self.depth})")
+        if len({*self.rivals}) < len(self.rivals):
+            raise ValueError(f"rivals: found {', '.join(self.rivals)}, expected each of them once")
+        return self
+
+    @property
+    def first_stages(self) -> list[str]:
+        """The retrievers whose candidates are labelled for training, each once."""
+        return [self.first_stage] if isinstance(self.first_stage, str) else list(dict.fromkeys(self.first_stage))
+
+    @property
+    def labelled_depth(self) -> int:
+        """Candidates of a training question and first stage that are labelled."""
+        return self.train_depth or self.depth
 
 
 class EvaluationSection(_Section):
@@ -266,7 +302,9 @@ class EvaluationSection(_Section):
         transfer: BEIR folders with conversations whose turns the rewriters meet untouched: a table each.
         transfer_turns: Turns of each, ``null`` for all.
         udcg_k: Depth of UDCG; 0 leaves it out (it needs one prompt a passage).
-        answer_k: Passages in the answering prompt; 0 leaves answers out.
+        theta_queries: Training questions that UDCGθ is fitted on, at the depth of UDCG; 0 leaves it out.
+        answer_k: Passages in the answering prompt; several are a column each, 0 leaves answers out.
+        distraction: Whether the share of answers that a distractor made wrong is measured.
         rewriter_answer_k: The same for the test turns, with what the untuned and the tuned rewriter find.
     """
 
@@ -275,7 +313,9 @@ class EvaluationSection(_Section):
     transfer: list[Path] = []
     transfer_turns: int | None = Field(default=None, ge=1)
     udcg_k: int = Field(default=5, ge=0)
-    answer_k: int = Field(default=3, ge=0)
+    theta_queries: int = Field(default=0, ge=0)
+    answer_k: int | list[int] = 3
+    distraction: bool = False
     rewriter_answer_k: int = Field(default=0, ge=0)
 
     @model_validator(mode="after")
@@ -286,7 +326,18 @@ class EvaluationSection(_Section):
             raise ValueError(f"transfer: two folders are named {twice[0]!r}, which tells them apart; rename one")
         if bad := {"", "..", "runs"} & {*names}:
             raise ValueError(f"transfer: found the name {min(bad)!r}, expected that of a data set; rename the folder")
+        asked = self.answer_k if isinstance(self.answer_k, list) else [self.answer_k or 1]
+        if not asked or min(asked) < 1:
+            raise ValueError(f"answer_k: found {self.answer_k}, expected a number of passages, several (>= 1), or 0")
+        if self.theta_queries and not self.udcg_k:
+            raise ValueError("theta_queries: UDCGθ is measured at the depth of UDCG, and udcg_k is 0")
         return self
+
+    @property
+    def answer_ks(self) -> list[int]:
+        """Passages in the answering prompts, as asked for, each once; empty without answers."""
+        asked = [self.answer_k] if isinstance(self.answer_k, int) else self.answer_k
+        return [k for k in dict.fromkeys(asked) if k]
 
 
 class Recipe(_Section):
@@ -325,8 +376,9 @@ class Recipe(_Section):
     @model_validator(mode="after")
     def _names_exist(self) -> Recipe:
         known = ", ".join(self.retrievers)
-        if self.reranker.enabled and self.reranker.first_stage not in self.retrievers:
-            raise ValueError(f"reranker.first_stage: found {self.reranker.first_stage!r}, expected one of: {known}")
+        for name in self.reranker.first_stages if self.reranker.enabled else ():
+            if name not in self.retrievers:
+                raise ValueError(f"reranker.first_stage: found {name!r}, expected one of: {known}")
         for name in self.rewriter.reward.retrievers:
             if name not in self.retrievers:
                 raise ValueError(f"rewriter.reward.retrievers: found {name!r}, expected one of: {known}")

@@ -27,7 +27,11 @@ AGGREGATES: dict[str, Aggregate] = {
     "top-1": lambda utilities: utilities[0],
     "discounted": discounted,
 }
-"""From utilities in rank order (at least one) to a number. ``set`` is not here: it labels the passages together."""
+"""From utilities in rank order (at least one) to a number."""
+
+WIDER = ("expected-mrr", "set")
+"""Aggregates that read more than a candidate's own labels: those of the question's other candidates, or one label
+of all passages together."""
 
 
 def pooled(groups: Mapping[str, Sequence[float]]) -> dict[str, list[float]]:
@@ -75,14 +79,14 @@ def check_names(aggregate: str, scale: str) -> None:
     """Refuse an unknown aggregate or scale.
 
     Args:
-        aggregate: One of ``AGGREGATES``, or ``set``.
+        aggregate: One of ``AGGREGATES`` or ``WIDER``.
         scale: One of ``SCALES``.
 
     Raises:
         ConfigError: Listing the known names.
     """
-    if aggregate != "set" and aggregate not in AGGREGATES:
-        raise ConfigError(f"aggregate={aggregate!r} is unknown; known: {', '.join([*AGGREGATES, 'set'])}")
+    if aggregate not in (*AGGREGATES, *WIDER):
+        raise ConfigError(f"aggregate={aggregate!r} is unknown; known: {', '.join([*AGGREGATES, *WIDER])}")
     if scale not in SCALES:
         raise ConfigError(f"scale={scale!r} is unknown; known: {', '.join(SCALES)}")
 

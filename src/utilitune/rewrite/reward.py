@@ -18,6 +18,8 @@ from utilitune.records.query import Query
 from utilitune.records.run import Run
 from utilitune.rewrite.aggregate import AGGREGATES, EMPTY_UTILITY, SCALES, check_names
 from utilitune.rewrite.candidate import Candidate, Candidates
+from utilitune.rewrite.expected_mrr import DEPTH as READ
+from utilitune.rewrite.expected_mrr import EXPECTED_MRR, belief, expected_mrr
 from utilitune.rewrite.gold_rank import DEPTH, GOLD_RANK, Judgements, check_judgements, reciprocal_rank
 
 if TYPE_CHECKING:
@@ -73,7 +75,8 @@ def reward_candidates(
         k: Passages a candidate and retriever.
         store: Label store file, so that a second run is free.
         aggregate: ``mean``, ``max``, ``top-1``, ``discounted`` (sum of u / log2(rank + 1)) over
-            single-passage labels, or ``set`` (the ``k`` passages labelled together).
+            single-passage labels, ``expected-mrr`` (mean reciprocal rank under the belief that the labels of all the
+            question's candidates give, see ``expected_mrr``), or ``set`` (the ``k`` passages labelled together).
         scale: ``pooled``, ``z-score`` (per question), ``rank`` (per question, in [-1, 1]) or ``raw``.
         fused: Whether to label one ranking, fused by reciprocal rank over the retrievers, instead of each one's.
         qrels: Judgements by query id, for ``gold-rank`` alone.
@@ -106,7 +109,8 @@ def reward_candidates(
     judged = check_judgements(qrels, [row.query_id for row in rows]) if by_gold else {}
     made = [make_utility(one) for one in utilities if one != GOLD_RANK]
 
-    runs = _search(rows, retrievers, k, fused=fused, deep=by_gold)
+    depth = DEPTH if by_gold else READ if aggregate == EXPECTED_MRR else k
+    runs = _search(rows, retrievers, max(k, depth), fused=fused)
     found = [{name: _ids(run, str(number), k) for name, run in runs.items()} for number in range(len(rows))]
     labels, wanted = _labels(
         rows, found, asked, passages, made, generator, store, max_failed, together=aggregate == "set"
@@ -121,9 +125,12 @@ def reward_candidates(
     )
     parts: list[dict[str, float]] = [{} for _ in rows]
     for label_set, utility in (_utility_names(labels) if made else {}).items():
-        for name in runs:
-            for row, lists, part in zip(rows, found, parts, strict=True):
+        beliefs = _beliefs(label_set, labels) if aggregate == EXPECTED_MRR else {}
+        for name, run in runs.items():
+            for number, (row, lists, part) in enumerate(zip(rows, found, parts, strict=True)):
                 value = _aggregate(aggregate, label_set, row.query_id, lists[name], labels)
+                if value is not None and aggregate == EXPECTED_MRR:
+                    value = expected_mrr(_ids(run, str(number), READ), beliefs.get(row.query_id, {}))
                 if value is not None:
                     part[f"{name}/{utility}"] = value
     if by_gold:
@@ -149,14 +156,14 @@ def reward_candidates(
 
 
 def _search(
-    rows: Sequence[Candidate], retrievers: Mapping[str, TextSearcher], k: int, *, fused: bool, deep: bool
+    rows: Sequence[Candidate], retrievers: Mapping[str, TextSearcher], depth: int, *, fused: bool
 ) -> dict[str, Run]:
     """Retrieve for every candidate, keyed by its number; with ``fused``, one ranking over all retrievers."""
     from utilitune.retrieval.fusion import fuse
 
     texts = {str(number): row.text for number, row in enumerate(rows)}
-    depth = max(k, DEPTH) if deep or fused else k
-    runs = {name: retriever.search_texts(texts, depth) for name, retriever in retrievers.items()}
+    deep = max(depth, DEPTH) if fused else depth
+    runs = {name: retriever.search_texts(texts, deep) for name, retriever in retrievers.items()}
     return {"+".join(runs): fuse(list(runs.values()))} if fused and len(runs) > 1 else runs
 
 
@@ -219,6 +226,15 @@ def _labels(
     }, wanted
 
 
+def _beliefs(label_set: str, labels: Mapping[LabelKey, float | None]) -> dict[str, dict[str, float]]:
+    """Return, by question, how likely each of its labelled passages is to be the one that is needed."""
+    pools: dict[str, dict[str, float]] = {}
+    for (own, query_id, ids), value in labels.items():
+        if own == label_set and ids and value is not None and math.isfinite(value):
+            pools.setdefault(query_id, {})[ids[0]] = value
+    return {query_id: belief(pool) for query_id, pool in pools.items()}
+
+
 def _aggregate(
     aggregate: str,
     label_set: str,
@@ -235,7 +251,7 @@ def _aggregate(
     known = [value for value in values if value is not None and math.isfinite(value)]
     if len(known) < len(values):
         return None
-    return known[0] if aggregate == "set" else AGGREGATES[aggregate](known)
+    return known[0] if aggregate in ("set", EXPECTED_MRR) else AGGREGATES[aggregate](known)
 
 
 def _combine(rows: Sequence[Candidate], parts: Sequence[Mapping[str, float]], scale: str) -> list[float | None]:

@@ -31,7 +31,7 @@ from utilitune.scoring.utility_call import requests_of
 from utilitune.scoring.work_list import Item, chunks, items_of_run
 
 # A chunk is what a kill can cost: seconds of work, and still enough prompts to fill a batch.
-CHUNK_ITEMS = 32
+CHUNK_ITEMS = 64
 MAX_FAILED = 0.05
 COUNTED = (
     "labels",

@@ -153,6 +153,26 @@ def test_set_aggregate_labels_the_passages_together(labels):
     assert ("p1", "p2") in {ids for _, ids in labels[1]}
 
 
+def test_expected_mrr_reads_the_ranking_by_what_all_candidates_found(labels):
+    rows = make(labels, aggregate="expected-mrr", scale="raw", k=1)
+    # k=1 labels p1 (bm25 one), p2 (dense one, dense two) and p3 (bm25 two): 1, 3, 0; below k they still count.
+    weights = {name: math.exp(value / statistics.pstdev([1, 3, 0])) for name, value in (("1", 1), ("2", 3), ("3", 0))}
+    p1, p2, p3 = (weight / sum(weights.values()) for weight in weights.values())
+    assert rows[0].parts == pytest.approx({"bm25/gain": p1 + p2 / 2, "dense/gain": p2})
+    assert rows[1].parts == pytest.approx({"bm25/gain": p3, "dense/gain": p2 + p1 / 2})
+    assert rows[2].parts == {"bm25/gain": 0.0, "dense/gain": 0.0}
+    assert rows[0].passages == {"bm25": ("p1",), "dense": ("p2",)}, "what was labelled, not what was read"
+    # The same whatever the unit of the utility, so that several count alike.
+    both = make(labels, aggregate="expected-mrr", scale="raw", k=1, utilities=[Named("gain"), Named("drop")])
+    assert both[0].parts["bm25/drop"] == pytest.approx(both[0].parts["bm25/gain"])
+
+
+def test_expected_mrr_without_one_of_its_own_labels_has_no_utility(labels):
+    rows = make(labels, texts=["one", "broken"], aggregate="expected-mrr", scale="raw")
+    assert rows[0].utility is not None
+    assert rows[1].utility is None
+
+
 def test_utilities_of_different_unit_count_alike(labels):
     gain = [row.utility for row in make(labels, utilities=[Named("gain")])]
     both = [row.utility for row in make(labels, utilities=[Named("gain"), Named("drop")])]
@@ -176,7 +196,7 @@ def test_k_cuts_the_passages(labels):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"aggregate": "median"}, "median.*mean, max, top-1, discounted, set"),
+        ({"aggregate": "median"}, "median.*mean, max, top-1, discounted, expected-mrr, set"),
         ({"scale": "log"}, "log.*pooled"),
         ({"k": 0}, "k=0"),
         ({"retrievers": {}}, "0 retrievers"),

@@ -1,0 +1,40 @@
+"""The reward that reads a whole ranking: by hand, as a plain double loop, and through ``reward_candidates``."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from utilitune.rewrite.expected_mrr import DEPTH, belief, expected_mrr
+
+
+def test_belief_by_hand():
+    # mean 1, deviation 1: weights e^1 and e^-1.
+    found = belief({"a": 2.0, "b": 0.0})
+    assert found["a"] == pytest.approx(math.e / (math.e + 1 / math.e))
+    assert math.fsum(found.values()) == pytest.approx(1.0)
+
+
+def test_belief_has_no_unit():
+    values = {"a": 0.3, "b": -0.1, "c": 0.25}
+    assert belief({name: 1000 * value + 7 for name, value in values.items()}) == pytest.approx(belief(values))
+
+
+def test_nothing_differs():
+    assert belief({"a": 0.5, "b": 0.5}) == {"a": 0.5, "b": 0.5}
+    assert belief({"a": -3.0}) == {"a": 1.0}
+    assert belief({}) == {}
+
+
+def test_expected_mrr_by_hand():
+    beliefs = {"a": 0.75, "b": 0.25}
+    assert expected_mrr(["a", "b"], beliefs) == pytest.approx(0.75 + 0.125)
+    assert expected_mrr(["x", "b", "a"], beliefs) == pytest.approx(0.125 + 0.25)
+    assert expected_mrr([], beliefs) == 0.0
+
+
+def test_one_certain_passage_is_plain_reciprocal_rank():
+    for rank in range(1, DEPTH + 3):
+        ranking = [f"x{number}" for number in range(1, rank)] + ["gold"]
+        assert expected_mrr(ranking, {"gold": 1.0}) == pytest.approx(1 / rank if rank <= DEPTH else 0.0)
