@@ -1,12 +1,15 @@
-"""``utilitune study signal``."""
+"""``utilitune study signal`` and ``utilitune study correlation``."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from utilitune.cli.data import BadLine, Part, open_data
+from utilitune.cli.data import BadLine, Part, open_data, open_index
 from utilitune.cli.options import (
     DEFAULT_GENERATOR,
     MAX_FAILED,
@@ -19,16 +22,18 @@ from utilitune.cli.options import (
     Split,
     Store,
     command_line,
+    named_files,
 )
 from utilitune.cli.out import check_file, check_folder
 from utilitune.errors import ConfigError
 
-app = typer.Typer(help="Studies: how good a utility is as a label.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from utilitune.evaluation.study.correlation_questions import System
+    from utilitune.records import Dataset
 
-
-@app.callback()
-def _studies() -> None:
-    """Keep ``signal`` a verb of its own while it is the only one."""
+app = typer.Typer(
+    help="Studies: how good a utility is as a label, and whether a metric predicts the answer.", no_args_is_help=True
+)
 
 
 @app.command("signal")
@@ -113,3 +118,159 @@ def signal(
     paths = write_signal(out, study)
     typer.echo(signal_text(study))
     typer.echo(f"table: {paths['table.md']}")
+
+
+@app.command("correlation")
+def correlation(
+    data: Data,
+    out: Out,
+    generator: GeneratorSpec = DEFAULT_GENERATOR,
+    retriever: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--retriever",
+            "--retrievers",
+            "-r",
+            help="bm25, dense, or NAME=FILE: an index folder or a TREC run; give it again for more. Default: bm25.",
+        ),
+    ] = None,
+    k: Annotated[
+        list[str] | None, typer.Option("-k", help="Passages in the prompt: 1..10 (default), 5, or 1,3,5.")
+    ] = None,
+    utility: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--utility", "--utilities", "-u", help="Further utility of a passage, its mean over the list a metric."
+        ),
+    ] = None,
+    set_utility: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set-utility", help="Utility of the whole list, such as sper (ΔSePer: ten sampled answers a list)."
+        ),
+    ] = None,
+    u: Annotated[str, typer.Option(help="UDCG's utility of a passage, in [0, 1].")] = "abstention",
+    gamma: Annotated[float, typer.Option(min=0, help="UDCG's weight of distraction.")] = 1 / 3,
+    relevance: Annotated[
+        str, typer.Option(help="judged, or contains: retrieved passages that contain a gold answer.")
+    ] = "judged",
+    relevant_from: Annotated[
+        float | None,
+        typer.Option(help="Grade from which a passage is relevant; 1 unless given, needed for fractional grades."),
+    ] = None,
+    answer_measure: Annotated[str, typer.Option(help="When an answer is right: contains or EM.")] = "contains",
+    answer_prompt: Annotated[
+        str, typer.Option(help="Prompt of the answers, by name or file; the default gives leave to abstain.")
+    ] = "answer-abstain",
+    position: Annotated[int, typer.Option(min=0, help="Passages a list of the position study; 0: without.")] = 10,
+    ideal: Annotated[int, typer.Option(min=0, help="Passages of an ideal ranking; 0: without.")] = 5,
+    answers: Annotated[
+        Path | None,
+        typer.Option(help="Answers of this generator to this prompt, such as an earlier OUT/answers.jsonl: not asked."),
+    ] = None,
+    split: Split = Part.all,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Only so many questions, drawn by the seed; a larger limit extends it.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the draw and the intervals.")] = 13,
+    store: Store = None,
+    batch_tokens: Annotated[int, typer.Option(min=64, help="Tokens in one forward pass.")] = 8192,
+    max_failed: MaxFailed = MAX_FAILED,
+    on_bad_line: OnBadLine = BadLine.error,
+    quiet: Quiet = False,
+) -> None:
+    """Measure whether retrieval metrics predict the answer: rank correlations at every k, positions, ideal rankings.
+
+    Writes correlation.json, table.txt, table.md, lists.csv, answers.jsonl, labels.jsonl and figures. The store defaults
+    to OUT/responses.sqlite; killed and started again, it goes on.
+
+    Example: utilitune study correlation my-data -r bm25 -k 1..10 --limit 200 --out correlation
+    """
+    from utilitune.evaluation import study_correlation, write_correlation
+    from utilitune.evaluation.study.correlation_questions import RELEVANCES
+    from utilitune.evaluation.study.correlation_table import correlation_text
+    from utilitune.evaluation.study.plots import check_plots
+    from utilitune.evaluation.study.signal import answer_judge
+    from utilitune.generator import load_generator
+    from utilitune.records import read_answers
+    from utilitune.scoring import make_utility
+
+    check_folder(out)
+    kept = store or out / "responses.sqlite"
+    check_file(kept, "--store")
+    check_plots()
+    answer_judge(answer_measure, answer_prompt)
+    lengths = _lengths(k or ["1..10"])
+    if position == 1:
+        raise ConfigError(
+            "--position 1: found one passage, expected at least 2 to move one through, or 0 for no such part"
+        )
+    if relevance not in RELEVANCES:
+        raise ConfigError(f"--relevance: found {relevance!r}, expected one of: {', '.join(RELEVANCES)}")
+    utilities, wholes = ([make_utility(name) for name in names or []] for names in (utility, set_utility))
+    of_u = make_utility(u)
+    given = read_answers(answers) if answers is not None else []
+    dataset = open_data(data, on_bad_line, split)
+    systems = _systems(retriever or ["bm25"], dataset)
+    study = study_correlation(
+        dataset,
+        load_generator(generator, batch_tokens=batch_tokens),
+        systems,
+        lengths,
+        u=of_u,
+        utilities=utilities,
+        set_utilities=wholes,
+        relevance="contains" if relevance == "contains" else "judged",
+        relevant_from=relevant_from,
+        gamma=gamma,
+        answer_measure=answer_measure,
+        answer_prompt=answer_prompt,
+        position=position or None,
+        ideal=ideal or None,
+        answers=given,
+        limit=limit,
+        seed=seed,
+        store=kept,
+        max_failed=max_failed,
+        command=command_line(),
+    )
+    paths = write_correlation(out, study)
+    typer.echo(correlation_text(study))
+    typer.echo(f"table: {paths['table.md']}")
+
+
+def _lengths(values: list[str]) -> list[int]:
+    """Read list lengths: ``5``, ``1..10``, ``1,3,5``."""
+    lengths: set[int] = set()
+    for part in ",".join(values).split(","):
+        matched = re.fullmatch(r"\s*(\d+)(?:\.\.(\d+))?\s*", part)
+        first, last = (int(matched[1]), int(matched[2] or matched[1])) if matched else (0, 0)
+        if not 1 <= first <= last:
+            raise ConfigError(f"-k: found {part!r}, expected list lengths of at least 1, such as 5, 1..10 or 1,3,5")
+        lengths.update(range(first, last + 1))
+    return sorted(lengths)
+
+
+def _systems(specs: list[str], dataset: Dataset) -> dict[str, System]:
+    """Make retrievers by name, load index folders, read TREC runs."""
+    from utilitune.records import read_run
+    from utilitune.retrieval import Bm25Retriever, DenseRetriever
+
+    built: dict[str, Callable[[], System]] = {
+        "bm25": lambda: Bm25Retriever.build(dataset.corpus),
+        "dense": lambda: DenseRetriever.build(dataset.corpus),
+    }
+    paths = named_files([spec for spec in specs if spec not in built], "--retriever")
+    lost = [str(path) for path in paths.values() if not path.exists()]
+    if lost:
+        raise ConfigError(
+            f"--retriever: found no {', '.join(lost)}; expected {' or '.join(built)}, or NAME=FILE with an index "
+            "folder or a TREC run"
+        )
+    taken = [name for name in paths if name in built and name in specs]
+    if taken:
+        raise ConfigError(f"--retriever: found the name {taken[0]!r} twice; write other-name={paths[taken[0]]}")
+    found: dict[str, System] = {name: built[name]() for name in dict.fromkeys(specs) if name in built}
+    for name, path in paths.items():
+        found[name] = open_index(path, dataset) if path.is_dir() else read_run(path)
+    return found

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from utilitune.evaluation.answer_accuracy import accuracy
 from utilitune.evaluation.answers import answer_questions
+from utilitune.evaluation.clusters import find_clusters
 from utilitune.evaluation.evaluate import evaluate
 from utilitune.evaluation.evaluation import Change, Evaluation
 from utilitune.evaluation.latex import latex_table
@@ -35,6 +36,9 @@ from utilitune.scoring.answer_match import answer_tokens, contains, exact_match,
 if TYPE_CHECKING:
     from utilitune.evaluation.judge.answer_judge import judge_answers
     from utilitune.evaluation.judge.win_rate import WinRates, win_rate
+    from utilitune.evaluation.study.correlation import study_correlation
+    from utilitune.evaluation.study.correlation_files import write_correlation
+    from utilitune.evaluation.study.correlation_study import CorrelationStudy
     from utilitune.evaluation.study.signal import study_signal
     from utilitune.evaluation.study.signal_files import write_signal
     from utilitune.evaluation.study.signal_study import SignalStudy
@@ -44,13 +48,17 @@ _HOME = {
     "WinRates": "utilitune.evaluation.judge.win_rate",
     "judge_answers": "utilitune.evaluation.judge.answer_judge",
     "win_rate": "utilitune.evaluation.judge.win_rate",
+    "CorrelationStudy": "utilitune.evaluation.study.correlation_study",
     "SignalStudy": "utilitune.evaluation.study.signal_study",
+    "study_correlation": "utilitune.evaluation.study.correlation",
     "study_signal": "utilitune.evaluation.study.signal",
+    "write_correlation": "utilitune.evaluation.study.correlation_files",
     "write_signal": "utilitune.evaluation.study.signal_files",
 }
 
 __all__ = [
     "Change",
+    "CorrelationStudy",
     "Evaluation",
     "Measure",
     "Row",
@@ -68,6 +76,7 @@ __all__ = [
     "evaluate",
     "exact_match",
     "f1",
+    "find_clusters",
     "holm",
     "judge_answers",
     "known_measures",
@@ -82,11 +91,13 @@ __all__ = [
     "render_table",
     "significance",
     "significance_family",
+    "study_correlation",
     "study_signal",
     "udcg",
     "udcg_at_k",
     "udcg_theta",
     "win_rate",
+    "write_correlation",
     "write_report",
     "write_signal",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import textwrap
 import warnings
 from collections.abc import Mapping, Sequence
@@ -88,6 +89,37 @@ def dots_svg(names: Sequence[str], series: Mapping[str, Sequence[Dot]], *, label
         return _svg(figure)
 
 
+def curves_svg(places: Sequence[int], series: Mapping[str, Sequence[Dot]], *, across: str, label: str) -> str:
+    """Draw one curve a series over whole numbers, its intervals as a band.
+
+    Args:
+        places: Where the dots stand, ascending.
+        series: Legend -> one dot a place; at most as many as there are colours can be told apart.
+        across: What the horizontal axis is.
+        label: What the vertical axis is.
+
+    Returns:
+        SVG text.
+
+    Raises:
+        ConfigError: If matplotlib is missing.
+    """
+    figure = _figure(6.0, 3.4)
+    with _style():
+        axes = figure.subplots()
+        for number, (legend, dots) in enumerate(series.items()):
+            colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+            values = [math.nan if dot.value is None else dot.value for dot in dots]
+            axes.plot(places, values, label=legend, color=colour, marker=marker, markersize=4)
+            low, high = ([math.nan if end is None else end for end in ends] for ends in _ends(dots))
+            axes.fill_between(places, low, high, color=colour, alpha=0.12, linewidth=0)
+        axes.set_xticks(list(places))
+        axes.set_xlabel(across)
+        axes.set_ylabel(label)
+        figure.legend(loc="outside upper right", ncols=len(series))
+        return _svg(figure)
+
+
 def histograms_svg(panels: Mapping[str, Mapping[str, Sequence[float]]], *, label: str, columns: int = 2) -> str:
     """Draw one panel a name: how the values of each kind are spread, as shares of the kind.
 
@@ -111,6 +143,10 @@ def histograms_svg(panels: Mapping[str, Mapping[str, Sequence[float]]], *, label
         for axes in cells[len(panels) :]:
             axes.remove()
         return _svg(figure)
+
+
+def _ends(dots: Sequence[Dot]) -> tuple[list[float | None], list[float | None]]:
+    return [dot.low for dot in dots], [dot.high for dot in dots]
 
 
 def _draw_dots(axes: Axes, places: Sequence[float], dots: Sequence[Dot], legend: str, number: int) -> None:

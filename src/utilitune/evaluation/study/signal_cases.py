@@ -113,7 +113,7 @@ def choose_cases(
         )
     counts: Counter[str] = Counter(questions=len(dataset.queries))
     judged = _judged(dataset, _level(dataset, relevant_from), counts)
-    judged.sort(key=lambda each: (_draw(seed, _content(each[0])), each[0].id))
+    judged.sort(key=lambda each: (draw(seed, content(each[0])), each[0].id))
     counts["questions beyond the limit"] = max(0, len(judged) - (limit or len(judged)))
     judged = judged[:limit]
     counts["gold passages beside the first, never distractors"] = sum(len(golds) - 1 for _, golds in judged)
@@ -121,7 +121,7 @@ def choose_cases(
     corpus = dataset.passages()
     depth = distractors + LOOKED_AT + max(len(dataset.qrels[query.id]) for query, _ in judged)
     run = retriever.search_texts({query.id: query.rewrite or query.first_and_last for query, _ in judged}, depth)
-    shuffled = sorted(dataset.corpus, key=lambda passage: _draw(seed, passage.full_text))
+    shuffled = sorted(dataset.corpus, key=lambda passage: draw(seed, passage.full_text))
     counts.update(dict.fromkeys((OF_GOLD_TEXT, WITH_ANSWER, *SHORT, NOTHING), 0))
     cases: list[SignalCase] = []
     with progress("choose", len(judged), "questions") as bar:
@@ -130,7 +130,7 @@ def choose_cases(
             ranked = (corpus[passage_id] for passage_id, _ in run[query.id])
             hard = tuple(islice(filter(barred.allows, ranked), distractors))
             barred.ids.update(passage.id for passage in hard)
-            start = int(_draw(seed, "random", _content(query)), 16) % len(shuffled)
+            start = int(draw(seed, "random", content(query)), 16) % len(shuffled)
             turn = ((start + step) % len(shuffled) for step in range(min(len(shuffled), random + LOOKED_AT)))
             drawn = tuple(islice(filter(barred.allows, (shuffled[place] for place in turn)), random))
             counts[SHORT[0]] += len(hard) < distractors
@@ -227,14 +227,15 @@ def _checked(cases: list[SignalCase], counts: Counter[str], facts: dict[str, Any
     for kind in SHORT:
         if counts[kind]:
             warn(f"signal: {counts[kind]} {kind}")
-    spelled = json.dumps([[_content(c.query), c.query.answers, *[p.id for _, p in c.candidates()]] for c in cases])
+    spelled = json.dumps([[content(c.query), c.query.answers, *[p.id for _, p in c.candidates()]] for c in cases])
     return SignalCases(cases, dict(counts), {**facts, "cases_sha256": hashlib.sha256(spelled.encode()).hexdigest()})
 
 
-def _content(query: Query) -> str:
+def content(query: Query) -> str:
+    """Return what a question says, its history with it, as one text."""
     return json.dumps([*((turn.role, turn.content) for turn in query.history), query.text])
 
 
-def _draw(seed: int, *texts: str) -> str:
+def draw(seed: int, *texts: str) -> str:
     """Return 64 hex digits that are uniform over texts."""
     return hashlib.sha256(json.dumps([seed, *texts]).encode()).hexdigest()

@@ -1,0 +1,84 @@
+"""UDCGθ of a study's lists, each by a fit that has not seen its question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from utilitune.errors import DataError
+from utilitune.evaluation.study.correlation_lists import RankedList
+from utilitune.evaluation.udcg_theta import UdcgTheta
+
+FOLDS = 5
+
+
+def folds_of(right: Mapping[str, float], folds: int = FOLDS) -> dict[str, int]:
+    """Deal questions into folds that hold right answers in equal shares.
+
+    Unequal shares would give the fold with more right answers the fit with the lower bias, and so a correlation below
+    0 where the metric says nothing.
+
+    Args:
+        right: Share of right answers by question, in a fixed order.
+        folds: Folds, >= 2; no more than there are questions.
+
+    Returns:
+        Question -> number of its fold.
+    """
+    count = min(folds, len(right))
+    dealt = sorted(right, key=lambda query_id: right[query_id])
+    return {query_id: place % count for place, query_id in enumerate(dealt)}
+
+
+def theta_scores(
+    lists: Sequence[RankedList], folds: int = FOLDS, *, strength: float = 1.0
+) -> tuple[list[float | None], str]:
+    """Score lists of one length by UDCGθ, cross-validated over whole questions.
+
+    Args:
+        lists: Lists of one ``k``, all systems; those of one question are in one fold.
+        folds: Folds, >= 2.
+        strength: As in ``UdcgTheta.fit``.
+
+    Returns:
+        One probability a list; ``None`` for all, and why, where a fit has nothing to learn from.
+    """
+    by_question: dict[str, list[float]] = {}
+    for ranked in lists:
+        by_question.setdefault(ranked.query_id, []).append(float(ranked.right))
+    fold_of = folds_of({query_id: fmean(own) for query_id, own in by_question.items()}, folds)
+    scores: list[float | None] = [None] * len(lists)
+    for fold in sorted(set(fold_of.values())):
+        seen = [ranked for ranked in lists if fold_of[ranked.query_id] != fold]
+        try:
+            fitted = fit_theta(seen, strength=strength)
+        except DataError as error:
+            return [None] * len(lists), f"a fold cannot be fitted: {error}"
+        for place, ranked in enumerate(lists):
+            if fold_of[ranked.query_id] == fold:
+                scores[place] = fitted(ranked.utilities, ranked.relevant)
+    return scores, ""
+
+
+def fit_theta(lists: Sequence[RankedList], *, strength: float = 1.0, generator: str = "") -> UdcgTheta:
+    """Fit UDCGθ on lists of one length.
+
+    Args:
+        lists: The lists.
+        strength: As in ``UdcgTheta.fit``.
+        generator: As in ``UdcgTheta.fit``.
+
+    Returns:
+        The fit.
+
+    Raises:
+        DataError: If there are no lists or no passages, or all answers are alike.
+    """
+    return UdcgTheta.fit(
+        [ranked.utilities for ranked in lists],
+        [ranked.relevant for ranked in lists],
+        [ranked.right for ranked in lists],
+        k=max((ranked.k for ranked in lists), default=0),
+        strength=strength,
+        generator=generator,
+    )

@@ -1,0 +1,314 @@
+"""A whole correlation study in a planted world, where utility predicts the answer and nDCG does not."""
+
+import json
+import random
+from dataclasses import replace
+
+import pytest
+from correlation_world import ENOUGH, GAMMA, Judge, Sets, planted
+from signal_world import Table
+
+from utilitune.errors import ConfigError, DataError, ThresholdError
+from utilitune.evaluation import study_correlation, udcg
+from utilitune.evaluation.study.correlation_table import correlation_text
+from utilitune.evaluation.study.correlation_theta import fit_theta, folds_of, theta_scores
+from utilitune.records import Passage, Run
+from utilitune.retrieval import Bm25Retriever
+
+ALONE = {"position": None, "ideal": None, "resamples": 100}
+
+
+@pytest.fixture(scope="module")
+def world():
+    return planted()
+
+
+@pytest.fixture(scope="module")
+def study(world):
+    dataset, run = world
+    return study_correlation(dataset, Judge(), {"run": run}, [1, 3, 5], **ALONE)
+
+
+def test_utility_predicts_the_answer_and_ndcg_does_not(study):
+    found = {name: study.correlation(name, 5) for name in study.metrics}
+    assert found["UDCG"].spearman.value > 0.8
+    assert found["UDCG"].spearman.low > 0.7
+    assert found["nDCG"].spearman.low < 0 < found["nDCG"].spearman.high
+    assert abs(found["nDCG"].spearman.value) < 0.3
+    versus = found["UDCG"].versus["nDCG"]
+    assert versus.difference.low > 0.3, "the paired difference is sure"
+    assert versus.difference.value == pytest.approx(found["UDCG"].spearman.value - found["nDCG"].spearman.value)
+    assert found["UDCG, no distraction"].versus["UDCG"].difference.value < 0
+    assert found["UDCG, no distraction"].spearman.value < found["UDCG"].spearman.value
+    assert list(found["nDCG"].versus) == ["UDCG"], "nothing is compared with itself"
+
+
+def test_learned_weights_predict_unseen_questions_too():
+    dataset, run = planted(questions=150, seed=1)
+    found = study_correlation(dataset, Judge(), {"run": run}, [5], **ALONE).correlation("UDCGθ", 5)
+    assert found.spearman.low > 0.5
+    assert found.versus["nDCG"].difference.low > 0.3
+
+
+def test_what_does_not_vary_is_undefined_with_its_n(study):
+    """One relevant passage in every list of five: precision, recall and hits are constant there."""
+    for name in ("Precision", "Recall", "HITS", "UDCG, all u = 1"):
+        found = study.correlation(name, 5)
+        assert (found.spearman.value, found.kendall.value) == (None, None)
+        assert found.versus["nDCG"].difference.value is None
+        assert (found.undefined, found.n) == ("the metric is constant", 40)
+        assert study.correlation(name).lengths == (1, 3), "the mean is over the lengths that have a number"
+    assert "undefined (n=40)" in correlation_text(study)
+
+
+def test_numbers_of_one_list_by_hand(world, study):
+    dataset, _ = world
+    ranked = next(each for each in study.lists if each.query_id == "q3" and each.k == 3)
+    assert ranked.passage_ids == ("p3-0", "p3-1", "p3-2")
+    texts = {passage.id: passage.text for passage in dataset.corpus}
+    worth = [float(texts[each].split()[1]) for each in ranked.passage_ids]
+    relevant = [each in dataset.qrels["q3"] for each in ranked.passage_ids]
+    assert ranked.relevant == tuple(relevant)
+    assert ranked.utilities == pytest.approx(worth)
+    assert ranked.values["UDCG"] == pytest.approx(udcg(worth, relevant))
+    assert ranked.values["mean u"] == pytest.approx(sum(worth) / 3)
+    total = sum(u if flag else -GAMMA * u for u, flag in zip(worth, relevant, strict=True)) / 3
+    assert ranked.right == (total > ENOUGH)
+    alone = [u > ENOUGH and flag for u, flag in zip(worth, relevant, strict=True)]
+    assert ranked.gains == tuple(map(float, alone))
+    assert ranked.values["eRAG"] == pytest.approx(sum(alone) / 3)
+    assert ranked.values["Precision"] == pytest.approx(sum(relevant) / 3)
+    assert ranked.values["HITS"] == float(any(relevant))
+
+
+def test_at_one_passage_erag_is_the_answer(study):
+    assert study.correlation("eRAG", 1).kendall.value == pytest.approx(1.0)
+    assert any("by definition" in note for note in study.notes)
+
+
+def test_every_prompt_is_asked_once(world):
+    dataset, run = world
+    judge = Judge()
+    study_correlation(dataset, judge, {"run": run, "again": run}, [1, 2, 5], **ALONE)
+    assert len(judge.answered) == 40 * (5 + 2), (
+        "five single passages, lists of two and five; one system repeats the other"
+    )
+
+
+def test_order_of_files_and_names_of_passages_change_nothing(world, study):
+    dataset, run = world
+    rng = random.Random(7)
+    names = {passage.id: f"x{rng.random()}" for passage in dataset.corpus}
+    corpus = rng.sample([replace(passage, id=names[passage.id]) for passage in dataset.corpus], len(dataset.corpus))
+    moved = replace(
+        dataset,
+        corpus=corpus,
+        queries=rng.sample(dataset.queries, len(dataset.queries)),
+        qrels={
+            query_id: {names[each]: grade for each, grade in own.items()} for query_id, own in dataset.qrels.items()
+        },
+    )
+    renamed = Run({query_id: [(names[each], score) for each, score in run[query_id]] for query_id in reversed(run)})
+    again = study_correlation(moved, Judge(), {"run": renamed}, [1, 3, 5], **ALONE)
+    assert [each.spearman for each in again.correlations] == [each.spearman for each in study.correlations]
+    assert [each.kendall for each in again.correlations] == [each.kendall for each in study.correlations]
+
+
+def test_a_larger_limit_extends_a_smaller_one(world):
+    dataset, run = world
+    small = study_correlation(dataset, Judge(), {"run": run}, [2], limit=6, **ALONE)
+    large = study_correlation(dataset, Judge(), {"run": run}, [2], limit=9, **ALONE)
+    assert [each.query_id for each in large.lists[:6]] == [each.query_id for each in small.lists]
+    assert small.counts["questions beyond the limit"] == 34
+    assert small.counts["questions studied"] == 6
+    other = study_correlation(dataset, Judge(), {"run": run}, [2], limit=6, seed=5, **ALONE)
+    assert [each.query_id for each in other.lists] != [each.query_id for each in small.lists]
+
+
+def test_two_systems_are_pooled_and_apart(world):
+    dataset, run = world
+    other = Run({query_id: [(each, -score) for each, score in own] for query_id, own in run.items()})
+    study = study_correlation(dataset, Judge(), {"a": run, "b": other}, [2, 3], **ALONE)
+    assert study.blocks == ["all", "a", "b"]
+    pooled = study.correlation("UDCG", 2)
+    assert (pooled.n, pooled.questions) == (80, 40)
+    assert [study.correlation("UDCG", 2, name).n for name in ("a", "b")] == [40, 40]
+    with pytest.raises(KeyError, match="metrics: Precision"):
+        study.correlation("precision")
+
+
+def test_utilities_of_passages_and_of_lists_are_metrics_too(world):
+    dataset, run = world
+    table = Table("number", {passage.id: float(passage.id.rpartition("-")[2]) for passage in dataset.corpus})
+    study = study_correlation(
+        dataset, Judge(), {"run": run}, [1, 3], utilities=[table], set_utilities=[Sets()], **ALONE
+    )
+    assert {each.values["mean number"] for each in study.lists if each.k == 3} == {1.0}
+    assert study.correlation("mean number", 3).undefined == "the metric is constant"
+    assert {each.values["sets"] for each in study.lists} == {1.0, 3.0}
+    assert study.correlation("sets").n == 80
+
+
+def test_labels_that_fail_leave_lists_out_of_that_metric_and_are_counted(world):
+    dataset, run = world
+    numbers = {passage.id: 1.0 for passage in dataset.corpus if not passage.id.startswith("p3-")}
+    with pytest.raises(ThresholdError, match="failed"):
+        study_correlation(
+            dataset, Judge(), {"run": run}, [2], utilities=[Table("holes", numbers)], max_failed=0, **ALONE
+        )
+    study = study_correlation(dataset, Judge(), {"run": run}, [2], utilities=[Table("holes", numbers)], **ALONE)
+    assert study.correlation("mean holes", 2).n == 39
+    assert study.correlation("UDCG", 2).n == 40
+    assert study.counts["labels: failed"] == 2, "only the passages that are shown are labelled"
+
+
+def test_short_and_empty_lists_are_counted(world):
+    dataset, run = world
+    short = Run({**run, "q1": run["q1"][:2], "q2": []})
+    del short["q4"]
+    study = study_correlation(dataset, Judge(), {"run": short}, [3], **ALONE)
+    assert study.counts["lists shorter than k"] == 3
+    assert study.counts["run: questions that the run lacks"] == 1
+    assert study.counts["run: questions without any passage"] == 2
+    assert study.counts["run: questions with fewer than 3 passages"] == 1
+    empty = next(each for each in study.lists if each.query_id == "q2")
+    assert (empty.passage_ids, empty.right) == ((), False)
+    assert {empty.values[name] for name in ("nDCG", "UDCG", "mean u", "eRAG", "UDCGθ")} == {0.0}
+
+
+def test_all_answers_wrong_is_said_not_zero(world):
+    dataset, run = world
+    study = study_correlation(dataset, Judge(enough=2.0), {"run": run}, [2], **ALONE)
+    for name in study.metrics:
+        found = study.correlation(name, 2)
+        assert found.spearman.value is None
+        assert found.undefined
+    assert study.correlation("nDCG", 2).undefined == "every answer is wrong"
+    assert "a fold cannot be fitted" in study.correlation("UDCGθ", 2).undefined
+    assert any("UDCGθ is undefined at k = 2" in note for note in study.notes)
+    assert any("0 of 40 answers are right" in note for note in study.notes)
+    json.dumps(study.as_dict(), allow_nan=False)
+
+
+def test_questions_that_cannot_be_studied_are_counted(world):
+    dataset, run = world
+    queries = [replace(query, answers=(" ",)) if query.id == "q0" else query for query in dataset.queries]
+    qrels = {query_id: own for query_id, own in dataset.qrels.items() if query_id != "q1"}
+    study = study_correlation(replace(dataset, queries=queries, qrels=qrels), Judge(), {"run": run}, [1], **ALONE)
+    assert study.counts["questions without a gold answer"] == 1
+    assert study.counts["questions without a relevant passage in the corpus"] == 1
+    assert study.counts["questions studied"] == 38
+    with pytest.raises(DataError, match="40 no relevant passage in the corpus"):
+        study_correlation(replace(dataset, qrels={}), Judge(), {"run": run}, [1], **ALONE)
+
+
+def test_relevance_by_containment_needs_no_judgements(world, study):
+    dataset, run = world
+    found = study_correlation(replace(dataset, qrels={}), Judge(), {"run": run}, [5], relevance="contains", **ALONE)
+    assert found.correlation("UDCG", 5).spearman == study.correlation("UDCG", 5).spearman
+    assert found.manifest["data"]["relevance"] == "contains"
+
+
+def test_retrievers_search_for_themselves(world):
+    dataset, _ = world
+    study = study_correlation(dataset, Judge(), {"bm25": Bm25Retriever.build(dataset.corpus)}, [1, 2], limit=8, **ALONE)
+    assert study.manifest["systems"]["bm25"]["k1"] == 0.9
+    assert all(ranked.passage_ids[0].startswith(f"p{ranked.query_id[1:]}-") for ranked in study.lists)
+
+
+def test_answers_that_are_there_are_not_asked_for(world, study, tmp_path):
+    dataset, run = world
+    judge = Judge()
+    again = study_correlation(dataset, judge, {"run": run}, [1, 3, 5], answers=study.answers, **ALONE)
+    assert (len(judge.answered), judge.forced) == (0, 200), "u of single passages alone"
+    assert again.counts["answers given"] == len(study.answers)
+    assert [each.spearman for each in again.correlations] == [each.spearman for each in study.correlations]
+
+
+def test_a_store_answers_a_second_study(world, study, tmp_path):
+    dataset, run = world
+    first = Judge()
+    study_correlation(dataset, first, {"run": run}, [1, 3], store=tmp_path / "s.sqlite", **ALONE)
+    second = Judge()
+    again = study_correlation(dataset, second, {"run": run}, [1, 3, 5], store=tmp_path / "s.sqlite", **ALONE)
+    assert len(second.answered) == 40 * (2 + 1), "two more single passages and one list a question"
+    assert [each.spearman for each in again.correlations] == [each.spearman for each in study.correlations]
+
+
+def test_theta_is_never_fitted_on_what_it_scores(study):
+    lists = [ranked for ranked in study.lists if ranked.k == 5]
+    share = {ranked.query_id: float(ranked.right) for ranked in lists}
+    fold_of = folds_of(share)
+    assert len(set(fold_of.values())) == 5
+    by_fold = [sum(share[each] for each in share if fold_of[each] == fold) for fold in range(5)]
+    assert max(by_fold) - min(by_fold) <= 1, "right answers are dealt in equal shares"
+    scores, why = theta_scores(lists)
+    assert not why
+    for ranked, score in zip(lists, scores, strict=True):
+        unseen = fit_theta([each for each in lists if fold_of[each.query_id] != fold_of[ranked.query_id]])
+        assert score == pytest.approx(unseen(ranked.utilities, ranked.relevant))
+        assert score != pytest.approx(study.theta[5](ranked.utilities, ranked.relevant), abs=1e-6)
+
+
+def test_lists_of_one_question_share_a_fold(study):
+    lists = [ranked for ranked in study.lists if ranked.k == 5]
+    twice = [*lists, *(replace(ranked, system="other") for ranked in lists)]
+    scores, _ = theta_scores(twice)
+    assert scores[: len(lists)] == scores[len(lists) :]
+
+
+def test_noise_has_no_cross_validated_correlation():
+    """Outcome independent of everything: pooled out-of-fold scores must not be far below 0."""
+    dataset, run = planted(questions=60, seed=5)
+
+    class Coin(Judge):
+        def answer(self, documents):
+            rng = random.Random(repr(documents))
+            return super().answer([(0.9, river) for _, river in documents if river] if rng.random() < 0.4 else [])
+
+    found = study_correlation(dataset, Coin(), {"run": run}, [5], **ALONE).correlation("UDCGθ", 5)
+    assert found.right > 10
+    assert found.spearman.low < 0 < found.spearman.high
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"ks": []}, "at least one list length"),
+        ({"ks": [0]}, "at least 1"),
+        ({"folds": 1}, "folds is 1"),
+        ({"relevant_from": 0}, "above 0"),
+        ({"relevance": "llm"}, "known: judged, contains"),
+        ({"limit": 0}, "limit is 0"),
+        ({"systems": {}}, "name at least one, such as bm25"),
+        ({"answer_measure": "F1"}, "known here: contains, EM"),
+        ({"u": "gain"}, "known:"),
+        ({"position": 1}, "at least 2 passages"),
+        ({"ideal": 0}, "at least 1 passage"),
+    ],
+)
+def test_options_out_of_range_are_refused(world, changes, said):
+    dataset, run = world
+    systems, ks = changes.pop("systems", {"run": run}), changes.pop("ks", [1])
+    with pytest.raises(ConfigError, match=said):
+        study_correlation(dataset, Judge(), systems, ks, **{**ALONE, **changes})
+
+
+def test_runs_of_other_data_are_refused(world):
+    dataset, run = world
+    with pytest.raises(DataError, match="has none of the 40 questions"):
+        study_correlation(dataset, Judge(), {"run": Run({"other": []})}, [1], **ALONE)
+    with pytest.raises(DataError, match="'nowhere' of run 'run'"):
+        study_correlation(dataset, Judge(), {"run": Run({**run, "q0": [("nowhere", 1.0)]})}, [1], **ALONE)
+    fractional = replace(dataset, qrels={query_id: dict.fromkeys(own, 0.5) for query_id, own in dataset.qrels.items()})
+    with pytest.raises(ConfigError, match="relevant"):
+        study_correlation(fractional, Judge(), {"run": run}, [1], **ALONE)
+    assert study_correlation(fractional, Judge(), {"run": run}, [1], relevant_from=0.5, **ALONE).lists
+
+
+def test_a_passage_that_says_nothing_is_a_passage(world):
+    dataset, run = world
+    blank = Passage("blank", "worth 0.5 it is.")
+    more = Run({**run, "q0": [("blank", 9.0), *run["q0"]]})
+    study = study_correlation(replace(dataset, corpus=[*dataset.corpus, blank]), Judge(), {"run": more}, [2], **ALONE)
+    assert next(each for each in study.lists if each.query_id == "q0").passage_ids == ("blank", "p0-0")
