@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -166,6 +167,25 @@ def harness_loglikelihoods(generator: Any, batch: int) -> Any:
         return [float(value) for value, _ in model.loglikelihood(asked, disable_tqdm=True)]
 
     return run
+
+
+def float64_loglikelihoods(generator: Any, requests: Sequence[tuple[str, str]]) -> list[float]:
+    """Return the log-likelihood of each ``(context, continuation)`` with the model in double precision, one at a time.
+
+    Args:
+        generator: A ``TransformersGenerator``, for its model and tokenizer.
+        requests: Texts; the continuation's tokens are those of the whole that the context alone does not have.
+    """
+    model = copy.deepcopy(generator.model).double()
+    found = []
+    for context, continuation in requests:
+        whole = generator.tokenizer(context + continuation)["input_ids"]
+        after = len(generator.tokenizer(context)["input_ids"])
+        with torch.inference_mode():
+            logits = model(torch.tensor([whole]), use_cache=False).logits[0, after - 1 : -1].double()
+        chosen = torch.tensor(whole[after:]).unsqueeze(-1)
+        found.append(float(logits.log_softmax(-1).gather(-1, chosen).sum()))
+    return found
 
 
 def _stats(logits: torch.Tensor, ids: Sequence[int]) -> tuple[list[float], list[float]]:

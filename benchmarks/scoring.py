@@ -27,7 +27,13 @@ import torch
 from alternating import CLOCKS, Timed, alternate
 from forward_count import counted
 from machine import attention_width, facts, gemm_rate, layer_shapes
-from peers import OneByOne, abstention_full_logits, harness_loglikelihoods, samples
+from peers import (
+    OneByOne,
+    abstention_full_logits,
+    float64_loglikelihoods,
+    harness_loglikelihoods,
+    samples,
+)
 
 from utilitune import Bm25Retriever, load_dataset, load_generator
 from utilitune.generator import Prompt, load_prompt
@@ -41,6 +47,8 @@ from utilitune.scoring.work_list import Item, items_of_run
 HERE = Path(__file__).resolve().parent
 PASSAGES = 5
 GROGU = ("grogu:mean-entropy", "grogu:max-entropy", "grogu:key-entropy")
+WORST = 16
+"""Requests on which both ways are compared with double precision: those on which they differ most."""
 REFERENCE_FREE = ("grogu:key-entropy", "information-gain", "entropy-drop")
 SAMPLING: dict[str, Any] = {
     "n": 8,
@@ -70,14 +78,14 @@ class Size:
     """
 
     counted: int = 200
-    abstention: int = 40
-    grogu: int = 20
-    prompts: int = 8
-    golds: int = 40
+    abstention: int = 200
+    grogu: int = 200
+    prompts: int = 25
+    golds: int = 200
     together: int = 20
     memory: tuple[int, int] = (50, 400)
     vocabulary: tuple[int, int] = (32_000, 256_000)
-    repeats: int = 2
+    repeats: int = 1
 
 
 QUICK = Size(10, 5, 5, 3, 5, 5, (5, 10), (512, 1024), 1)
@@ -284,6 +292,14 @@ def golds(bench: Bench) -> dict[str, Row]:
 
     ours, peer = bench.alternate(ours_of, lambda: by_batch[int(best)](texts))
     row = bench.compared(ours, peer, len(texts), "requests", 1.5, 1e-4)
+    # Sums over tokens in single precision differ: which way is off?
+    worst = sorted(range(len(texts)), key=lambda at: -abs(ours.result[at] - peer.result[at]))[:WORST]
+    exact = float64_loglikelihoods(bench.generator, [texts[at] for at in worst])
+    row["from_float64"] = {
+        name: max(abs(way.result[at] - value) for at, value in zip(worst, exact, strict=True))
+        for name, way in (("ours", ours), ("peer", peer))
+    }
+    row["from_float64"]["requests"] = len(worst)
     return {"gold answers": {**row, "peer_batch": int(best), "peer_version": _version("lm_eval")}}
 
 
