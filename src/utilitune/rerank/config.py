@@ -16,7 +16,7 @@ class RerankerConfig:
     Attributes:
         loss: A name in ``LOSSES``.
         rescale: Make the targets anew from the utilities by this rule; ``None`` takes them as they are in the
-            groups.
+            groups. The rule that suits a loss is ``LOSSES[loss].rule``.
         rescale_temperature: For the rule ``softmax``, > 0.
         target_temperature: tau of the targets in ``listwise-kl``: small sharpens the teacher. ``None``: 0.25
             for targets within [0, 1] (best against worst is then e^4), 1 for wider ones.
@@ -30,6 +30,8 @@ class RerankerConfig:
         max_length: Tokens a pair, an upper limit on top of what tokenizer and positions allow.
         query_share: Share of the tokens that a long query keeps when the passage wants them too, in (0, 1).
         dev_share: Share of the groups held out by conversation when no dev groups are given, in [0, 1).
+        choose_by: What the best epoch is chosen by on held-out groups: ``nDCG@10``, or ``utility@5``, which is
+            UDCG@5 where utilities are signed.
         seed: Of the new head, the order, dropout and the held-out split.
         min_spread: A model whose scores within a query vary less than this (mean standard deviation, logits)
             has collapsed.
@@ -49,6 +51,7 @@ class RerankerConfig:
     max_length: int | None = None
     query_share: float = 0.5
     dev_share: float = 0.2
+    choose_by: str = "nDCG@10"
     seed: int = 13
     min_spread: float = 1e-3
     device: str = "auto"
@@ -63,6 +66,7 @@ class RerankerConfig:
         Raises:
             ConfigError: With all problems at once.
         """
+        from utilitune.rerank.dev_measure import CHOOSE_BY
         from utilitune.rerank.losses import LOSSES
 
         wrong = [
@@ -88,6 +92,10 @@ class RerankerConfig:
             ),
             (not 0 < self.query_share < 1, f"query_share {self.query_share} must be in (0, 1)"),
             (not 0 <= self.dev_share < 1, f"dev_share {self.dev_share} must be in [0, 1)"),
+            (
+                self.choose_by not in CHOOSE_BY,
+                f"choose_by {self.choose_by!r} is unknown; known: {', '.join(CHOOSE_BY)}",
+            ),
             (self.min_spread < 0, f"min_spread {self.min_spread} must be >= 0"),
         ]
         problems = [message for is_wrong, message in wrong if is_wrong]

@@ -10,6 +10,7 @@ from typing import Any
 
 from utilitune.errors import DataError
 from utilitune.rerank.groups import Group, Groups
+from utilitune.rerank.relevance import Relevance
 
 _LISTS = ("passage_ids", "passages", "utilities", "targets")
 
@@ -37,9 +38,7 @@ def write_groups(path: Path | str, groups: Groups) -> None:
     )
     write_rows(path, rows)
     account = manifest(
-        rescale=groups.rule,
-        temperature=groups.temperature,
-        label_sets=list(groups.label_sets),
+        **groups.account(),
         drops=groups.drops,
         groups=len(groups),
         pairs=groups.pairs,
@@ -71,6 +70,7 @@ def read_groups(path: Path | str) -> Groups:
         str(account.get("rescale", "none")),
         float(account.get("temperature", 1.0)),
         tuple(account.get("label_sets", ())),
+        Relevance(**account["relevance"]) if account.get("relevance") else None,
     )
 
 

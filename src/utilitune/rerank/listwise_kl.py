@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+
+from utilitune.rerank.listwise_loss import ListwiseLoss
 
 
 def listwise_kl(
@@ -39,63 +40,19 @@ def listwise_kl(
     return terms.masked_fill(padded, 0.0).sum(dim=1).mean()
 
 
-class ListwiseKlLoss(nn.Module):
-    """The same for ``CrossEncoderTrainer``.
-
-    | inputs | labels | model outputs |
-    |---|---|---|
-    | (query, [passage 1, …, passage n]) | [target 1, …, target n] | 1 |
-
-    n may differ from query to query. The scores are raw logits in fp32.
-    """
+class ListwiseKlLoss(ListwiseLoss):
+    """The same for ``CrossEncoderTrainer``; inputs and labels as in ``ListwiseLoss``."""
 
     def __init__(self, model: Any, target_temperature: float = 1.0, score_temperature: float = 1.0) -> None:
         """Wrap a ``CrossEncoder`` with one output."""
-        super().__init__()
-        if model.num_labels != 1:
-            raise ValueError(f"the model has {model.num_labels} outputs; listwise losses need 1")
+        super().__init__(model)
         if not (target_temperature > 0 and score_temperature > 0):
             raise ValueError(f"temperatures must be > 0, got {target_temperature} and {score_temperature}")
-        self.model = model
         self.target_temperature = target_temperature
         self.score_temperature = score_temperature
 
-    def forward(
-        self,
-        inputs: tuple[Sequence[str], Sequence[Sequence[str]]],
-        labels: Sequence[Tensor],
-        prompt: str | None = None,
-        task: str | None = None,
-    ) -> Tensor:
-        """Score all pairs of the batch and compare the distributions.
-
-        Args:
-            inputs: Queries, and one list of passages a query.
-            labels: One tensor of targets a query.
-            prompt: Passed on to the model.
-            task: Passed on to the model.
-
-        Returns:
-            A scalar.
-
-        Raises:
-            ValueError: If passages and labels of a query differ in number.
-        """
-        queries, lists = inputs
-        sizes = [len(passages) for passages in lists]
-        if sizes != [len(row) for row in labels]:
-            raise ValueError(f"passages a query {sizes} and labels a query {[len(row) for row in labels]} differ")
-        pairs = [(query, passage) for query, passages in zip(queries, lists, strict=True) for passage in passages]
-        features = self.model.preprocess(pairs, prompt=prompt, task=task)
-        device = self.model.device
-        features = {name: value.to(device) if isinstance(value, Tensor) else value for name, value in features.items()}
-        flat = self.model(features)["scores"].view(-1).float()
-        mask = torch.arange(max(sizes), device=device)[None, :] < torch.tensor(sizes, device=device)[:, None]
-        # Row-major order of the mask is the order of the pairs.
-        scores = torch.zeros(mask.shape, device=device).masked_scatter(mask, flat)
-        targets = torch.zeros(mask.shape, device=device).masked_scatter(
-            mask, torch.cat([row.float().to(device) for row in labels])
-        )
+    def value(self, scores: Tensor, targets: Tensor, mask: Tensor) -> Tensor:
+        """Compare the distributions; shapes as in ``listwise_kl``."""
         return listwise_kl(scores, targets, mask, self.target_temperature, self.score_temperature)
 
     def get_config_dict(self) -> dict[str, Any]:

@@ -45,6 +45,7 @@ class TrainingReport:
         seconds: Wall clock of the training steps (dev checks apart).
         pairs_per_second: Pairs through forward and backward in that time.
         device: Where it ran.
+        targets: How the utilities became targets: label sets, rescaling rule and temperature, relevance.
         drops: What building the groups left out.
         queries: Ids of the queries it learnt from, ``train``, and those that chose the epoch, ``dev``.
     """
@@ -66,6 +67,7 @@ class TrainingReport:
     seconds: float
     pairs_per_second: float
     device: str
+    targets: dict[str, Any] = field(default_factory=dict)
     drops: dict[str, int] = field(default_factory=dict)
     queries: dict[str, list[str]] = field(default_factory=dict)
 

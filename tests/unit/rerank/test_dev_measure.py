@@ -8,7 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from utilitune.rerank.dev_measure import measure, utility_ndcg
+from utilitune.evaluation.udcg import udcg
+from utilitune.rerank.dev_measure import CHOOSE_BY, measure, top_utility, utility_ndcg
 from utilitune.rerank.groups import Group
 
 
@@ -48,3 +49,15 @@ def test_measure_averages_over_queries_and_counts():
     assert made.spread == pytest.approx(0.5)  # (1 + 0) / 2
     tie = (1 + 1 / math.log2(3)) / 2
     assert made.ndcg == pytest.approx((1 + tie) / 2)
+    assert made.top5 == pytest.approx(0.5)
+    assert {by: made.worth(by) for by in CHOOSE_BY} == {"nDCG@10": made.ndcg, "utility@5": made.top5}
+
+
+def test_utility_of_the_first_five_is_raw_udcg_where_utilities_are_signed():
+    u, relevant = [0.9, 0.8, 0.1, 0.7, 0.6, 0.5, 0.4], [True, False, False, True, False, False, True]
+    signed = [value if helps else -value / 3 for value, helps in zip(u, relevant, strict=True)]
+    scores = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
+    assert top_utility(scores, signed) == pytest.approx(udcg(u[:1:-1], relevant[:1:-1], raw=True))
+    assert top_utility(scores[:2], signed[:2]) == pytest.approx(udcg(u[:2], relevant[:2], raw=True))
+    # Three tied ones share two places.
+    assert top_utility([1.0, 0.0, 0.0, 0.0], [0.9, 0.3, 0.6, 0.0], k=3) == pytest.approx((0.9 + 2 * 0.3) / 3)
