@@ -52,6 +52,8 @@ def main() -> None:
     utilities = {q: {pid: rng.random() for run in runs.values() for pid, _ in run[q]} for q in qrels}
     values = np.random.default_rng(0).random((2, METRICS, asked.queries))
     pairs = [(before.tolist(), after.tolist()) for before, after in values.swapaxes(0, 1)]
+    named = [tuple(dict(zip(qrels, side, strict=True)) for side in pair) for pair in pairs]
+    conversations = {query: f"c{number // 5}" for number, query in enumerate(qrels)}
     result = evaluate(qrels, runs, MEASURES, utilities=utilities)
     seconds = {
         f"evaluate: {len(MEASURES)} measures, one run": best_of(
@@ -62,6 +64,9 @@ def main() -> None:
             lambda: evaluate(fractional, runs["before"], MEASURES, utilities=utilities, relevant_from=0.5),
         ),
         f"significance: {METRICS} metrics as one family": best_of(asked.repeat, lambda: significance_family(pairs)),
+        f"significance: {METRICS} metrics, conversations of 5 taken whole": best_of(
+            asked.repeat, lambda: significance_family(named, clusters=conversations)
+        ),
         f"significance: {METRICS} metrics one by one": best_of(
             asked.repeat, lambda: [significance(before, after) for before, after in pairs]
         ),

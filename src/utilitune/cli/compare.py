@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from utilitune.cli.data import BadLine, Part, open_data
-from utilitune.cli.options import OnBadLine, Out, Quiet, Split, command_line, named_files
+from utilitune.cli.options import ClusterBy, OnBadLine, Out, Quiet, Split, Ties, command_line, named_files
 from utilitune.cli.out import check_folder
 
 NAME = "compare"
@@ -45,6 +45,8 @@ def command(
         float | None,
         typer.Option(help="Grade from which a passage is relevant; 1 unless given, needed for fractional grades."),
     ] = None,
+    ties: Ties = "trec",
+    cluster_by: ClusterBy = None,
     changes: Annotated[int, typer.Option(help="Largest changes to write for each system.", min=0)] = 10,
     split: Split = Part.all,
     on_bad_line: OnBadLine = BadLine.error,
@@ -73,6 +75,8 @@ def command(
             for name, path in named_files(rewrites or [], "--rewrites").items()
         },
         relevant_from=relevant_from,
+        ties=ties,
+        cluster_by=cluster_by,
         limit=changes,
     )
     found.write(out, title=f"Comparison: {', '.join(found.evaluation.systems)}", manifest=manifest(command_line()))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from utilitune.cli.data import BadLine, Part, open_data, trained_on
-from utilitune.cli.options import Data, OnBadLine, Out, Quiet, Split, command_line, named_files
+from utilitune.cli.options import ClusterBy, Data, OnBadLine, Out, Quiet, Split, Ties, command_line, named_files
 from utilitune.cli.out import check_folder
 from utilitune.progress import warn
 
@@ -45,6 +45,8 @@ def command(
         float | None,
         typer.Option(help="Grade from which a passage is relevant; 1 unless given, needed for fractional grades."),
     ] = None,
+    ties: Ties = "trec",
+    cluster_by: ClusterBy = None,
     split: Split = Part.all,
     trained: Annotated[
         list[Path] | None,
@@ -57,7 +59,7 @@ def command(
 
     Example: utilitune evaluate my-data --run before=bm25.trec --run after=reranked.trec --split test --out report
     """
-    from utilitune.evaluation import evaluate, render_table, write_report
+    from utilitune.evaluation import evaluate, find_clusters, render_table, write_report
     from utilitune.records import manifest, read_answers, read_labels, read_run, write_text
 
     check_folder(out)
@@ -79,6 +81,8 @@ def command(
         answers=given or None,
         relevant_from=relevant_from,
         only_answered=only_answered,
+        ties=ties,
+        clusters=find_clusters(dataset.queries, cluster_by),
     )
     table = result.table(f"{data}", before=next(iter(runs)) if len(runs) > 1 else None)
     text = render_table(table)

@@ -44,6 +44,20 @@ Split = Annotated[
 MaxFailed = Annotated[
     float, typer.Option("--max-failed", min=0, max=1, help="Share of failed or invalid labels above which to stop.")
 ]
+Ties = Annotated[
+    str,
+    typer.Option(
+        help="Equal scores: trec (by id, descending) or expected (mean over all their orders; not for UDCG).",
+    ),
+]
+ClusterBy = Annotated[
+    str | None,
+    typer.Option(
+        help="What intervals and tests take whole: conversation or query. Default: conversation where queries have "
+        "a history or name their conversation.",
+        show_default=False,
+    ),
+]
 MAX_FAILED = 0.05
 DEFAULT_GENERATOR = "packaged:smollm2-135m-instruct"
 

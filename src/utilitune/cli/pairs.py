@@ -53,12 +53,14 @@ def named(folders: Sequence[Path]) -> dict[str, Path]:
 
 def _agree(pairs: Sequence[PreferencePair], data: Path, on_bad_line: BadLine, index: Sequence[Path]) -> None:
     """Say how often the reward agrees with the judgements, where there are any."""
+    from utilitune.evaluation import find_clusters
     from utilitune.rewrite import gold_agreement
 
     dataset = open_data(data, on_bad_line)
     if index and dataset.qrels:
         retrievers = {name: open_index(folder, dataset) for name, folder in named(index).items()}
-        for name, agreement in gold_agreement(pairs, retrievers, dataset.qrels).items():
+        conversations = find_clusters(dataset.queries, "conversation")
+        for name, agreement in gold_agreement(pairs, retrievers, dataset.qrels, conversations).items():
             typer.echo(f"{name}: {agreement}")
 
 

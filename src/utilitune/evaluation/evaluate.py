@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from utilitune.errors import ConfigError, DataError
 from utilitune.evaluation.answer_accuracy import accuracy, answer_counts
 from utilitune.evaluation.classical import check_grades, classical, threshold
+from utilitune.evaluation.clusters import Clusters
 from utilitune.evaluation.evaluation import Evaluation
+from utilitune.evaluation.expected_ties import TIES, check_ties, expected_over_ties
 from utilitune.evaluation.measures import Measure, parse_measures
 from utilitune.evaluation.ranking import RankedRun, rank_run
 from utilitune.evaluation.significance import SEED
@@ -34,6 +36,8 @@ def evaluate(
     gamma: float = GAMMA,
     unjudged: Unjudged = "irrelevant",
     only_answered: bool = False,
+    ties: str = "trec",
+    clusters: Clusters | None = None,
     seed: int = SEED,
 ) -> Evaluation:
     """Score every system on the same queries.
@@ -58,18 +62,23 @@ def evaluate(
         unjudged: UDCG's view of an unjudged passage: ``"irrelevant"``, or ``"skip"``.
         only_answered: Leave missing queries out of the means instead of counting 0. Flattering; comparisons
             then run over the queries that both systems answered.
+        ties: ``"trec"``: the one ranking, equal scores by id descending; or ``"expected"``: the mean over all orders of
+            equal scores, for the classical measures (``expected_ties``).
+        clusters: ``{query_id: cluster}`` that intervals and tests take whole (``find_clusters(dataset.queries)`` for
+            conversations).
         seed: Seed of intervals and tests.
 
     Returns:
         Values a query, means, counts; ``.compare(before, after)``, ``.rows()``.
 
     Raises:
-        ConfigError: For an unknown measure, or one whose data were not given.
+        ConfigError: For an unknown measure or way with ties, or a measure whose data were not given.
         DataError: If a run shares no query with the judgements, or grades are not finite.
     """
     if isinstance(runs, Run):
         runs = {"run": runs}
     asked = parse_measures(measures)
+    check_ties(ties, asked)
     queries = judged.queries if isinstance(judged, Dataset) else []
     qrels, outside = _judgements(judged)
     _check_data(asked, runs, queries, qrels, utilities, answers)
@@ -82,7 +91,11 @@ def evaluate(
         table = utilities.table() if isinstance(utilities, Labels) else utilities
     for system, run in runs.items() if retrieval else ():
         ranked = _ranked(system, run, qrels)
-        per_query[system] = classical(ranked.order, qrels, [m for m in asked if m.kind == "classical"], level)
+        exact = [measure for measure in asked if measure.kind == "classical"]
+        if ties == "expected":
+            per_query[system] = expected_over_ties(run, qrels, exact, level)
+        else:
+            per_query[system] = classical(ranked.order, qrels, exact, level)
         counts[system] = _run_counts(run, ranked, qrels, outside)
         if any(measure.kind == "utility" for measure in asked):
             chosen = [measure for measure in asked if measure.kind == "utility"]
@@ -95,7 +108,8 @@ def evaluate(
         system: {measure.name: values[measure.name] for measure in asked if measure.name in values}
         for system, values in per_query.items()
     }
-    return Evaluation([measure.name for measure in asked], ordered, counts, seed)
+    notes = [TIES[ties]] if retrieval and TIES[ties] else []
+    return Evaluation([measure.name for measure in asked], ordered, counts, seed, clusters, notes)
 
 
 def _judgements(judged: Dataset | Qrels) -> tuple[Qrels, int]:

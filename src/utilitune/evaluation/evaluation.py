@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from utilitune.errors import ConfigError
+from utilitune.evaluation.clusters import Clusters
 from utilitune.evaluation.significance import (
     RESAMPLES,
     SEED,
@@ -42,12 +43,17 @@ class Evaluation:
             for.
         counts: ``{system: {kind: count}}``: scored, answered, missing, unjudged, tied, …
         seed: Seed of intervals and tests.
+        clusters: ``{query_id: cluster}`` that intervals and tests take whole; ``None`` where each query stands for
+            itself.
+        notes: What a reader must know of how the numbers came about.
     """
 
     measures: list[str]
     per_query: dict[str, dict[str, dict[str, float]]]
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     seed: int = SEED
+    clusters: Clusters | None = None
+    notes: list[str] = field(default_factory=list)
 
     @property
     def systems(self) -> list[str]:
@@ -85,8 +91,7 @@ class Evaluation:
 
     def interval(self, system: str, measure: str) -> tuple[float, float] | None:
         """Return the 95 % bootstrap interval of a mean, ``None`` below two queries."""
-        values = self.values(system, measure)
-        return bootstrap_interval([values[key] for key in sorted(values)], seed=self.seed)
+        return bootstrap_interval(self.values(system, measure), clusters=self.clusters, seed=self.seed)
 
     def coverage(self, system: str) -> str:
         """Return what stands beside every mean: ``scored 2 = 1 answered + 1 missing; 1 unjudged``."""
@@ -118,7 +123,7 @@ class Evaluation:
             # They differ only under only_answered.
             common = [query_id for query_id in first if query_id in second]
             pairs.append(({q: first[q] for q in common}, {q: second[q] for q in common}))
-        family = significance_family(pairs, resamples=resamples, seed=self.seed)
+        family = significance_family(pairs, clusters=self.clusters, resamples=resamples, seed=self.seed)
         return dict(zip(measures, family, strict=True))
 
     def changes(self, before: str, after: str, measure: str, limit: int = 10) -> list[Change]:
@@ -156,7 +161,16 @@ class Evaluation:
 
     def table(self, title: str = "", *, before: str | None = None, after: Sequence[str] = ()) -> Table:
         """Return everything as one table; ``before`` and ``after`` as in ``Table``."""
-        return Table(title, self.measures, self.rows(), before=before, after=tuple(after), seed=self.seed)
+        return Table(
+            title,
+            self.measures,
+            self.rows(),
+            before=before,
+            after=tuple(after),
+            notes=self.notes,
+            seed=self.seed,
+            clusters=self.clusters,
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready values (plain numbers, no NaN)."""

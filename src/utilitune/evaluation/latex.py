@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from utilitune.evaluation.pairwise import pairwise_section
 from utilitune.evaluation.rendering import DASH, TableJson, interval, legend, signed
+from utilitune.evaluation.section import Section
 from utilitune.evaluation.table import Table
 
 STARS = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
@@ -22,6 +24,9 @@ _ESCAPED = {
     "θ": r"$\theta$",
     "γ": r"$\gamma$",
     "–": "--",
+    "ρ": r"$\rho$",
+    "τ": r"$\tau$",
+    "κ": r"$\kappa$",
     **{char: "\\" + char for char in "&%$#_{}"},
 }
 
@@ -60,15 +65,34 @@ def latex_table(table: Table | TableJson) -> str:
 
 
 def report_latex(body: Mapping[str, Any]) -> str:
-    """Return every table of a report.
+    """Return every table and section of a report.
 
     Args:
         body: What ``report_json`` returns.
 
     Returns:
-        LaTeX, one ``table`` a table.
+        LaTeX, one ``table`` each.
     """
-    return "\n".join(map(latex_table, body["tables"])) or "% no tables\n"
+    parts = []
+    for table in body["tables"]:
+        found = pairwise_section(table)
+        parts += [latex_table(table), *([latex_section(found)] if found else [])]
+    return "\n".join([*parts, *map(latex_section, body.get("sections", []))]) or "% no tables\n"
+
+
+def latex_section(found: Section) -> str:
+    """Return a section as a ``tabular`` in ``booktabs`` style."""
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        r"\small",
+        r"\begin{tabular}{" + "l" * len(found["head"]) + "}",
+        r"\toprule",
+    ]
+    head, *rows = (" & ".join(map(escape_latex, line)) + r" \\" for line in [found["head"], *found["lines"]])
+    caption = escape_latex(" ".join([f"{found['title']}.", *found["notes"]]))
+    lines += [head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}", r"\caption{" + caption + "}", r"\end{table}"]
+    return "\n".join(lines) + "\n"
 
 
 def escape_latex(text: str) -> str:

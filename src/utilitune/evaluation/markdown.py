@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from utilitune.evaluation.evaluation import coverage
+from utilitune.evaluation.pairwise import pairwise_section
 from utilitune.evaluation.rendering import TableJson, grid
+from utilitune.evaluation.section import Section
 from utilitune.evaluation.table import Table
 
 SPOKEN = frozenset({"scored", "answered", "missing", "empty", "unjudged", "retrieved passages"})
@@ -28,9 +30,12 @@ def report_markdown(body: Mapping[str, Any]) -> str:
     parts = [f"# {escape_cell(body['title'])}\n"]
     if body["notes"]:
         parts.append("\n".join(f"* {escape_cell(note)}" for note in body["notes"]) + "\n")
-    parts += [markdown_table(table) for table in body["tables"]]
-    parts.append(_section("Wins, ties, losses", WINS, wins(body)))
-    parts.append(_section("What was scored", ("system", "queries", "beside that"), scored(body)))
+    for table in body["tables"]:
+        found = pairwise_section(table)
+        parts += [markdown_table(table), *([markdown_section(found)] if found else [])]
+    parts += [markdown_section(each) for each in body.get("sections", [])]
+    parts.append(_lines("Wins, ties, losses", WINS, wins(body)))
+    parts.append(_lines("What was scored", ("system", "queries", "beside that"), scored(body)))
     parts.append(_counts(body["counts"]))
     parts += [_example(group) for group in body.get("examples", [])]
     plain = {key: value for key, value in body["manifest"].items() if isinstance(value, str | int | float | bool)}
@@ -99,11 +104,17 @@ def wins(body: Mapping[str, Any]) -> list[tuple[str, ...]]:
     ]
 
 
-def _section(title: str, head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+def markdown_section(found: Section) -> str:
+    """Return a section as Markdown, heading and notes included."""
+    text = _lines(found["title"], found["head"], found["lines"])
+    return "\n".join([text, *(f"{escape_cell(note)}  " for note in found["notes"])]).rstrip() + "\n"
+
+
+def _lines(title: str, head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     if not lines:
         return ""
-    rows = ["| " + " | ".join(map(escape_cell, line)) + " |" for line in lines]
-    return "\n".join([f"## {title}", "", "| " + " | ".join(head) + " |", "|" + "---|" * len(head), *rows]) + "\n"
+    rows = ["| " + " | ".join(map(escape_cell, line)) + " |" for line in [head, *lines]]
+    return "\n".join([f"## {escape_cell(title)}", "", rows[0], "|" + "---|" * len(head), *rows[1:]]) + "\n"
 
 
 def _counts(counts: Mapping[str, Mapping[str, int]]) -> str:

@@ -74,11 +74,16 @@ def legend(table: TableJson) -> list[str]:
     Returns:
         One line each.
     """
-    line = "Brackets: 95 % bootstrap interval over queries."
+    # Reports of earlier versions know of no clusters.
+    clusters = table.get("clusters")
+    over, flipped = "queries", ""
+    if clusters:
+        over, flipped = f"{clusters['n']} whole {clusters['name']}s", f" (whole {clusters['name']}s flipped)"
+    line = f"Brackets: 95 % bootstrap interval over {over}."
     if table["after"]:
         line += (
             f" ▶: from {table['before']!r}, Δ with its paired 95 % interval, p of the paired randomisation "
-            "test, Holm-corrected over this table."
+            f"test{flipped}, Holm-corrected over this table."
         )
     return [line, *_covered(table), *(" ".join(note.split()) for note in table["notes"])]
 

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from utilitune.errors import ConfigError
+from utilitune.evaluation.clusters import Clusters
+from utilitune.evaluation.pairwise import pairwise
 from utilitune.evaluation.significance import SEED, Significance, bootstrap_intervals, significance_family
 
 Key = tuple[str, str, str]
@@ -61,6 +63,11 @@ class Table:
         after: Names of the rows to compare; all but ``before`` when empty.
         notes: Sentences under the table.
         seed: Seed of intervals and tests.
+        clusters: ``{query_id: cluster}``, such as each turn's conversation: intervals and tests take them whole.
+            ``None`` where each query stands for itself.
+        cluster_name: What one cluster is called.
+        pairwise: A measure by which every row of a block is also compared with every other; ``None`` for no such
+            comparison.
     """
 
     title: str
@@ -70,6 +77,9 @@ class Table:
     after: Sequence[str] = ()
     notes: Sequence[str] = ()
     seed: int = SEED
+    clusters: Clusters | None = None
+    cluster_name: str = "conversation"
+    pairwise: str | None = None
 
     def compared(self, row: Row) -> bool:
         """Return whether ``row`` is shown as ``before ▶ after``."""
@@ -87,6 +97,7 @@ class Table:
 
         Raises:
             ConfigError: If ``before`` or an ``after`` row is not there, or two rows of a block share a name.
+            DataError: If a query has no cluster.
         """
         self._check()
         values = {
@@ -95,21 +106,23 @@ class Table:
             for measure in self.columns
             if row.values.get(measure)
         }
-        ordered = {key: [own[query_id] for query_id in sorted(own)] for key, own in values.items()}
-        intervals = bootstrap_intervals(list(ordered.values()), seed=self.seed)
+        intervals = bootstrap_intervals(list(values.values()), clusters=self.clusters, seed=self.seed)
         changes = self._changes(values)
         cells = {}
-        for (key, own), interval in zip(ordered.items(), intervals, strict=True):
+        for (key, own), interval in zip(values.items(), intervals, strict=True):
             low, high = interval or (None, None)
-            cells[key] = Cell(len(own), sum(own) / len(own), low, high, changes.get(key))
+            mean = sum(own[query_id] for query_id in sorted(own)) / len(own)
+            cells[key] = Cell(len(own), mean, low, high, changes.get(key))
         return cells
 
     def as_dict(self) -> dict[str, Any]:
         """Return the table as JSON-ready values: what every rendering is made from.
 
         Returns:
-            ``title``, ``columns``, ``before``, ``after``, ``notes``, and ``rows`` of ``block``, ``name``, ``counts``,
-            ``cells`` (``{measure: cell}``, ``None`` where the system was not scored).
+            ``title``, ``columns``, ``before``, ``after``, ``notes``, ``clusters`` (``name`` and ``n`` of them, ``None``
+            where each query stands for itself), ``pairwise`` (as ``pairwise.pairwise`` gives it, or ``None``), and
+            ``rows`` of ``block``, ``name``, ``counts``, ``cells`` (``{measure: cell}``, ``None`` where the system was
+            not scored).
         """
         cells = self.cells()
 
@@ -123,6 +136,8 @@ class Table:
             "before": self.before,
             "after": list(dict.fromkeys(row.name for row in self.rows if self.compared(row))),
             "notes": list(self.notes),
+            "clusters": self._clusters(),
+            "pairwise": pairwise(self.rows, self.pairwise, self.clusters, self.seed) if self.pairwise else None,
             "rows": [
                 {
                     "block": row.block,
@@ -134,6 +149,12 @@ class Table:
             ],
         }
 
+    def _clusters(self) -> dict[str, Any] | None:
+        if self.clusters is None:
+            return None
+        scored = {query_id for row in self.rows for name in self.columns for query_id in row.values.get(name, ())}
+        return {"name": self.cluster_name, "n": len({self.clusters[query_id] for query_id in scored})}
+
     def _changes(self, values: Mapping[Key, Mapping[str, float]]) -> dict[Key, Significance]:
         """Compare every ``after`` cell with its block's ``before`` cell, as one family."""
         after = {(row.block, row.name) for row in self.rows if self.compared(row)}
@@ -143,7 +164,8 @@ class Table:
             common = [query_id for query_id in own if query_id in base]
             if common and (block, name) in after:
                 family[block, name, measure] = ({q: base[q] for q in common}, {q: own[q] for q in common})
-        return dict(zip(family, significance_family(list(family.values()), seed=self.seed), strict=True))
+        found = significance_family(list(family.values()), clusters=self.clusters, seed=self.seed)
+        return dict(zip(family, found, strict=True))
 
     def _check(self) -> None:
         pairs = [(row.block, row.name) for row in self.rows]

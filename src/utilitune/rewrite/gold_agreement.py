@@ -16,8 +16,8 @@ class GoldAgreement:
     """Pairs whose sides rank the first relevant passage differently.
 
     Attributes:
-        groups: ``(right, differ)`` of each cluster of questions with such pairs (a conversation; else one question): those
-            whose chosen side ranks it higher, all.
+        groups: ``(right, differ)`` of each cluster of questions with such pairs (a conversation; else one question):
+            those whose chosen side ranks it higher, all.
         judged: Pairs of judged questions.
         questions: Questions with such pairs.
         unit: What a group is.
@@ -41,9 +41,9 @@ class GoldAgreement:
     def interval(self) -> tuple[float, float] | None:
         """Return the 95 % interval of ``right / differ``; ``None`` without pairs.
 
-        Wilson's where a group has one pair. Several pairs of a question share candidates, and questions of a conversation
-        their topic: they are no independent evidence. Then the bootstrap over groups, or Wilson's with a group as one
-        where all pairs are alike.
+        Wilson's where a group has one pair. Several pairs of a question share candidates, and questions of a
+        conversation their topic: they are no independent evidence. Then the bootstrap over groups, or Wilson's with a
+        group as one where all pairs are alike.
         """
         from utilitune.evaluation.judge.interval import ratio_interval, wilson
 

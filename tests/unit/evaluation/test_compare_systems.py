@@ -140,6 +140,44 @@ def test_a_file_that_holds_no_values_by_query_is_refused(tmp_path):
         read_per_query(tmp_path / "none.csv")
 
 
+def test_conversations_are_taken_whole_where_the_data_have_them():
+    history = (Turn("user", "hello"),)
+    queries = [Query(f"c{i // 2}_{i % 2}", f"question {i}", history=history) for i in range(12)]
+    data = Dataset(PASSAGES, queries, {query.id: {"a": 1.0} for query in queries})
+    before = Run({query.id: [("b", 2.0), ("a", 1.0)] for query in queries})
+    after = Run({query.id: [("a", 2.0), ("b", 1.0)] if i < 10 else [("b", 1.0)] for i, query in enumerate(queries)})
+    found = compare(systems(a=before, b=after), data, ["RR"])
+    change = found.table.cells()["", "b", "RR"].change
+    values = [found.evaluation.values(name, "RR") for name in "ab"]
+    clusters = {query.id: query.conversation for query in queries}
+    assert change.clusters == 6
+    assert (change.p, change.low, change.high) == (
+        *(significance(*values, clusters=clusters).p,),
+        *(getattr(significance(*values, clusters=clusters), end) for end in ("low", "high")),
+    )
+    plain = compare(systems(a=before, b=after), data, ["RR"], cluster_by="query")
+    assert plain.table.clusters is None and plain.table.cells()["", "b", "RR"].change.p < change.p
+    # Ids alone are no conversation, unless they are said to be.
+    assert (
+        compare(
+            systems(a=before, b=after), Dataset(PASSAGES, [Query(q.id, q.text) for q in queries], data.qrels)
+        ).table.clusters
+        is None
+    )
+    told = [System("a", values={"X": {"c0_0": 1.0}}), System("b", values={"X": {"c0_0": 0.5}})]
+    with pytest.raises(ConfigError, match="give the data folder"):
+        compare(told, cluster_by="conversation")
+    with pytest.raises(ConfigError, match="known: conversation, query"):
+        compare(systems(a=before, b=after), data, cluster_by="topic")
+
+
+def test_ties_may_count_as_expected():
+    run = Run({query.id: [("a", 1.0), ("b", 1.0), ("c", 1.0), ("d", 1.0)] for query in QUERIES})
+    found = compare(systems(a=run, b=AFTER), DATA, ["P@1"], ties="expected")
+    assert found.evaluation.mean("a", "P@1") == 0.25
+    assert "mean over all orders" in " ".join(found.table.notes)
+
+
 def test_refusals_name_the_fix():
     with pytest.raises(ConfigError, match="two systems or more"):
         compare(systems(a=BEFORE), DATA)

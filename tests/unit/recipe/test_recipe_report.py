@@ -35,7 +35,7 @@ def finish(out, training=None):
             "models": {"generator": stage},
         }
         (out / stage / "stage.json").write_text(json.dumps(record))
-    for stage in ("agreement", "best-of", "answer-rewrites", "transfer"):
+    for stage in sorted({*STAGES["evaluate"].needs} - {*MEASURED, "data", "index", "retrieve"}):
         (out / stage).mkdir()
         (out / stage / "stage.json").write_text(json.dumps({"stage": stage, "status": "left out"}))
     for name in ("untuned", "tuned"):
@@ -76,9 +76,13 @@ def test_both_tables_are_measured(recipe):
     assert rows["raw question"]["MRR@10"]["mean"] < 1.0
     assert "human rewrite" not in rows
     assert rewriter["notes"] == [
-        "2 turns of 2 conversations; intervals and tests take turns as drawn.",
+        "2 turns of 2 conversations.",
         "No row for human rewrites: 0 of 2 turns have one.",
     ]
+    assert rewriter["clusters"] == {"name": "conversation", "n": 2}
+    (block,) = rewriter["pairwise"]["blocks"]
+    assert {system["name"] for system in block["systems"]} == set(rows)
+    assert reranker["clusters"] is None
     rows = {row["name"]: row["cells"] for row in reranker["rows"]}
     assert rows["first stage"]["MRR@10"]["mean"] == 1.0
     assert rows["tuned reranker"]["MRR@10"]["mean"] == 0.25

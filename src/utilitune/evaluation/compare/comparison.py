@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from utilitune.errors import ConfigError, DataError
+from utilitune.evaluation.clusters import Clusters, find_clusters
 from utilitune.evaluation.compare.changes import LIMIT, Example, largest_changes
 from utilitune.evaluation.compare.side import Side
 from utilitune.evaluation.compare.system import System
@@ -66,6 +67,8 @@ def compare(
     answers: Mapping[str, Sequence[Answer]] | None = None,
     rewrites: Mapping[str, Mapping[str, str]] | None = None,
     relevant_from: float | None = None,
+    ties: str = "trec",
+    cluster_by: str | None = None,
     limit: int = LIMIT,
     seed: int = SEED,
 ) -> Comparison:
@@ -82,6 +85,9 @@ def compare(
         answers: ``{system: answers}``, for the answer measures and shown.
         rewrites: ``{system: {query_id: search text}}``, shown.
         relevant_from: As in ``evaluate``.
+        ties: As in ``evaluate``, for runs.
+        cluster_by: ``"conversation"``: intervals and tests take whole conversations of the data set; ``"query"``: each
+            query stands for itself; when not given, by conversation where the data set has conversations.
         limit: Changes to return for each system.
         seed: Seed of intervals and tests.
 
@@ -89,28 +95,37 @@ def compare(
         The comparison.
 
     Raises:
-        ConfigError: If there are fewer than two systems, a name is unknown, or runs come without a data set.
-        DataError: If two evaluations share no measure.
+        ConfigError: If there are fewer than two systems, a name is unknown, or runs or clusters come without a data
+            set.
+        DataError: If two evaluations share no measure, or a query is in no conversation of the data set.
     """
     names = [system.name for system in systems]
     _check(names, before, {"answers": answers or {}, "rewrites": rewrites or {}})
     runs = {system.name: system.run for system in systems if system.run is not None}
     values: dict[str, Values] = {system.name: system.values for system in systems if system.run is None}
     counts: dict[str, dict[str, int]] = {}
+    notes: list[str] = []
     if runs:
         if dataset is None:
             raise ConfigError(f"runs ({', '.join(runs)}) are scored against judgements: give the data folder (--data)")
         asked = list(measures or (_shared(values) if values else _default(utilities, answers)))
         given = {name: own for name, own in (answers or {}).items() if name in runs}
         result = evaluate(
-            dataset, runs, asked, utilities=utilities, answers=given or None, relevant_from=relevant_from, seed=seed
+            dataset,
+            runs,
+            asked,
+            utilities=utilities,
+            answers=given or None,
+            relevant_from=relevant_from,
+            ties=ties,
+            seed=seed,
         )
         values |= result.per_query
-        counts = result.counts
+        counts, notes = result.counts, result.notes
     filled, missing = same_queries({name: values[name] for name in names}, measures)
     counts = {name: {**counts.get(name, {}), **missing[name]} for name in names}
     columns = list(next(iter(filled.values())))
-    evaluation = Evaluation(columns, filled, counts, seed)
+    evaluation = Evaluation(columns, filled, counts, seed, _clusters(dataset, cluster_by), notes)
     base = before or names[0]
     said = {name: {answer.query_id: answer.answer for answer in own} for name, own in (answers or {}).items()}
     sides = {name: Side(name, runs.get(name), (rewrites or {}).get(name, {}), said.get(name, {})) for name in names}
@@ -130,6 +145,12 @@ def compare(
         if name != base
     ]
     return Comparison(evaluation, evaluation.table(before=base), examples, runs)
+
+
+def _clusters(dataset: Dataset | None, by: str | None) -> Clusters | None:
+    if dataset is None and by not in (None, "query"):
+        raise ConfigError(f"clusters by {by} are told from the queries: give the data folder (--data)")
+    return find_clusters(dataset.queries if dataset else (), by)
 
 
 def same_queries(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from utilitune.evaluation.html.clean import Cleaner
 from utilitune.evaluation.markdown import scored
+from utilitune.evaluation.pairwise import pairwise_section
 from utilitune.evaluation.rendering import interval, legend, p_text, row_n, signed
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def render_page(body: Mapping[str, Any]) -> str:
     from utilitune.evaluation.html.plots import plot_svg
 
     clean = Cleaner()
-    shown = clean({"plots": [], "examples": [], "tokens": [], **body, "manifest": None})
+    shown = clean({"plots": [], "examples": [], "tokens": [], "sections": [], **body, "manifest": None})
     plots = [Markup(plot_svg(plot, number)) for number, plot in enumerate(shown["plots"])]
     manifest = json.dumps(body["manifest"], indent=2, ensure_ascii=False, default=str)
     shown["counts"]["page"] = {"texts cut": clean.cut, "texts with characters replaced": clean.replaced}
@@ -56,7 +57,7 @@ def _template() -> Template:
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.globals |= {"legend": legend, "row_n": row_n}
+    environment.globals |= {"legend": legend, "row_n": row_n, "pairwise": pairwise_section}
     environment.filters |= {
         "number": lambda value: f"{value:.3f}",
         "signed": signed,

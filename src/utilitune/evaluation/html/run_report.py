@@ -7,6 +7,7 @@ from typing import Any
 
 from utilitune.evaluation.compare.changes import Example, largest_changes
 from utilitune.evaluation.evaluation import Evaluation
+from utilitune.evaluation.html.findings import findings
 from utilitune.evaluation.html.label_tokens import label_tokens
 from utilitune.evaluation.html.page import render_page
 from utilitune.evaluation.html.plot_data import all_plots
@@ -24,8 +25,8 @@ def run_report(folder: Path | str) -> dict[str, Any]:
         folder: Output folder of ``run``, ``evaluate`` or ``compare``.
 
     Returns:
-        What ``report_json`` returns, and ``plots`` (``plot_data``), ``tokens`` (``label_tokens``); of a recipe's run
-        with ``examples`` of both trainings.
+        What ``report_json`` returns, and ``plots`` (``plot_data``), ``tokens`` (``label_tokens``), ``sections``
+        (``findings``); of a recipe's run with ``examples`` of both trainings.
 
     Raises:
         DataError: If the folder is none of these, or a file in it is damaged.
@@ -35,6 +36,8 @@ def run_report(folder: Path | str) -> dict[str, Any]:
     body["plots"] = all_plots(run)
     body["tokens"] = label_tokens(run)
     body["examples"] = [*body["examples"], *_examples(run)]
+    body["sections"], unread = findings(run.path)
+    body["notes"] = [*body["notes"], *unread]
     if run.dataset is None and run.home != run.path:
         named = (body["manifest"].get("recipe") or {}).get("data")
         body["notes"] = [*body["notes"], f"The data folder ({named}) could not be read from here: no texts are shown."]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from utilitune.evaluation import Row, Table, evaluate
+from utilitune.evaluation import Row, Table, evaluate, find_clusters
 from utilitune.recipe.schema import Recipe
 from utilitune.recipe.stages.answer_values import ANSWER_MEASURES, add_values
 from utilitune.recipe.stages.rewriter_answers import MOMENTS
@@ -55,7 +55,14 @@ def _answered(workspace: Workspace, table: Table, asked: Dataset) -> Table:
         rows += block.values()
     k = workspace.recipe.evaluation.rewriter_answer_k
     note = f"Answers of {workspace.recipe.generator} with the top {k} passages of both rewriters."
-    return replace(table, columns=[*table.columns, *ANSWER_MEASURES], rows=rows, notes=[*table.notes, note])
+    return replace(
+        table,
+        columns=[*table.columns, *ANSWER_MEASURES],
+        rows=rows,
+        notes=[*table.notes, note],
+        # More turns than the judged ones.
+        clusters=find_clusters(asked.queries, "conversation"),
+    )
 
 
 def transfer_tables(workspace: Workspace) -> list[Table | str]:
@@ -132,10 +139,19 @@ def _search_table(
     human = sum(bool(turn.rewrite) for turn in judged.queries)
     methods = recipe.rewriter.methods
     conversations = len({turn.conversation for turn in judged.queries})
-    notes = [f"{len(judged.queries)} turns of {conversations} conversations; intervals and tests take turns as drawn."]
+    notes = [f"{len(judged.queries)} turns of {conversations} conversations."]
     notes += [f"The tuned rewriter: {' then '.join(methods)}."] if len(methods) > 1 else []
     if human < len(judged.queries):
         notes.append(f"No row for human rewrites: {human} of {len(judged.queries)} turns have one.")
     # Where several trainings follow each other, each of them is set against the untuned rewriter.
     after = [AFTER, *(name for name in forms if name.startswith(("tuned by", "yardstick", "untuned, best")))]
-    return Table(title=title, columns=columns, rows=rows, before=BEFORE, after=after, notes=notes)
+    return Table(
+        title=title,
+        columns=columns,
+        rows=rows,
+        before=BEFORE,
+        after=after,
+        notes=notes,
+        clusters=find_clusters(judged.queries, "conversation"),
+        pairwise=columns[0],
+    )
