@@ -23,7 +23,7 @@ def problems(recipe: Recipe) -> list[str]:
     """
     found = [*_models(recipe), *_utilities(recipe), *_measures(recipe)]
     if recipe.reranker.enabled:
-        found += _reranker_training(recipe)
+        found += [*_reranker_training(recipe), *_reranker_rivals(recipe)]
     base = recipe.rewriter.base_model
     if recipe.rewriter.enabled and _lacks_chat_template(base):
         found.append(
@@ -96,6 +96,23 @@ def _reranker_training(recipe: Recipe) -> Iterator[str]:
             f"reranker.training.rescale: loss {training.loss!r} takes a softmax itself, found 'softmax'; "
             "expected z-score, min-max, rank, or no `rescale`"
         )
+
+
+def _reranker_rivals(recipe: Recipe) -> Iterator[str]:
+    """Rivals are told apart by the utility's name, in labels and in the table."""
+    from utilitune.scoring import make_utility
+
+    names: dict[str, str] = {}
+    for spec in recipe.reranker.rivals:
+        if spec == "gold" or user_module(spec) is not None:
+            continue
+        try:
+            name = make_utility(spec).name
+        except ConfigError:
+            continue  # said by ``_utilities``
+        if name in names:
+            yield f"reranker.rivals: {names[name]!r} and {spec!r} are both called {name!r}; expected one of them"
+        names[name] = spec
 
 
 def _lacks_chat_template(spec: str) -> bool:

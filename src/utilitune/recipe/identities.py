@@ -42,6 +42,8 @@ def named_models(recipe: Recipe) -> dict[str, str]:
         found["rewriter.base"] = recipe.rewriter.base_model
     if recipe.reranker.enabled:
         found["reranker.base"] = recipe.reranker.base
+        if recipe.reranker.second_generator:
+            found["reranker.second_generator"] = recipe.reranker.second_generator
     encoders = {name: config.encoder for name, config in recipe.retrievers.items() if config.kind == "dense"}
     return {**found, **{f"retrievers.{name}.encoder": encoder for name, encoder in encoders.items()}}
 
@@ -54,6 +56,8 @@ def named_utilities(recipe: Recipe) -> dict[str, list[str]]:
         found["rewriter.reward.utilities"] = [one for one in recipe.rewriter.reward.utilities if one != "gold-rank"]
     if recipe.reranker.enabled:
         found["reranker.utilities"] = recipe.reranker.utilities
+        # The one rival that is no utility of a generator: it reads judgements.
+        found["reranker.rivals"] = [one for one in recipe.reranker.rivals if one != "gold"]
     return found
 
 

@@ -64,10 +64,16 @@ class Stage:
 
 
 def stage_files(stage: Stage) -> tuple[Path, ...]:
-    """Return the stage's own module, and the other stages' modules that it takes functions from."""
-    own = Path(inspect.getfile(stage.action))
-    names = re.findall(r"^from utilitune\.recipe\.stages\.(\w+) import", own.read_text(encoding="utf-8"), re.M)
-    return (own, *(WORKSPACE.with_name("stages") / f"{name}.py" for name in names))
+    """Return the stage's own module, and the other stages' modules that it takes functions from, directly or not."""
+    found: dict[Path, None] = {}
+    waiting = [Path(inspect.getfile(stage.action))]
+    while waiting:
+        path = waiting.pop()
+        if path not in found:
+            found[path] = None
+            names = re.findall(r"^from utilitune\.recipe\.stages\.(\w+) import", path.read_text(encoding="utf-8"), re.M)
+            waiting += [WORKSPACE.with_name("stages") / f"{name}.py" for name in names]
+    return tuple(found)
 
 
 def dependencies(stage: Stage, workspace: Workspace) -> dict[str, Any]:

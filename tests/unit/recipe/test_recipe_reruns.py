@@ -20,7 +20,10 @@ REAL = ("data", "index", "retrieve")
 REWRITER = {"candidates", "reward", "pairs", "agreement", "train-rewriter", "rewrite"}
 AFTER_LABEL = {"train-reranker", "rerank", "utility", "answer", "evaluate"}
 AFTER_RETRIEVE = {"label", *AFTER_LABEL}
-ASKED = {"train-sft", "train-grpo", "yardsticks", "best-of", "answer-rewrites", "transfer"}
+ASKED = {
+    *("train-sft", "train-grpo", "yardsticks", "best-of", "answer-rewrites", "transfer"),
+    *("label-rivals", "train-rivals", "label-test", "fit-theta", "label-second", "train-second", "answer-second"),
+}
 """Stages that the tiny recipe does not ask for."""
 ALL = set(STAGES) - ASKED
 
@@ -101,6 +104,15 @@ KEYS = {
     "reranker.test_queries=1": {"retrieve", *AFTER_RETRIEVE},
     "reranker.utilities=[entropy-drop]": AFTER_RETRIEVE,
     "reranker.training.epochs=1": AFTER_LABEL,
+    "reranker.train_depth=3": {"label", *AFTER_LABEL},
+    "reranker.rivals=[gold]": {"label-rivals", "train-rivals", "rerank", "utility", "answer", "evaluate"},
+    "reranker.untrained=true": {"rerank", "utility", "answer", "evaluate"},
+    "reranker.interpolate=true": {"rerank", "utility", "answer", "evaluate"},
+    "reranker.oracle=true": {"label-test", "utility", "answer", "evaluate"},
+    "reranker.second_generator=packaged:gemma3-270m": {"label-second", "train-second", "answer-second", "evaluate"},
+    "evaluation.theta_queries=2": {"fit-theta", "evaluate"},
+    "evaluation.distraction=true": {"answer", "evaluate"},
+    "evaluation.answer_k=[1, 3]": {"answer", "evaluate"},
     "evaluation.udcg_k=3": {"utility", "evaluate"},
     "evaluation.answer_k=1": {"answer", "evaluate"},
     "evaluation.rewriter_answer_k=1": {"answer-rewrites", "evaluate"},

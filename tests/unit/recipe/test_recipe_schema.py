@@ -104,6 +104,32 @@ def test_what_would_stop_the_run_hours_later_stops_it_now(tmp_path, text, messag
     assert "1 problem(s)" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("reranker: {first_stage: [bm25, dense]}\n", r"first_stage: found 'dense', expected one of: bm25"),
+        ("reranker: {first_stage: []}\n", r"first_stage: found an empty list"),
+        ("reranker: {depth: 5, train_depth: 6}\n", r"train_depth: found 6, expected at most depth \(5\)"),
+        ("reranker: {rivals: [gold, gold]}\n", r"rivals: found gold, gold, expected each of them once"),
+        ("reranker: {rivals: [entropy]}\n", r"reranker.rivals: .*'entropy'.*entropy-drop"),
+        ("reranker: {rivals: ['grogu:mean-entropy', 'grogu:mean-entropy,prompt=answer']}\n", r"are both called"),
+        ("reranker: {second_generator: packaged:nonsense}\n", r"reranker.second_generator: unknown packaged model"),
+        ("evaluation: {theta_queries: 5, udcg_k: 0}\n", r"theta_queries: .* udcg_k is 0"),
+        ("evaluation: {answer_k: []}\n", r"answer_k: found \[.*\], expected"),
+        ("evaluation: {answer_k: [0, 3]}\n", r"answer_k: found \[.*\], expected"),
+    ],
+)
+def test_what_the_reranker_s_comparison_lacks_is_named(tmp_path, text, message):
+    with pytest.raises(ConfigError, match=message):
+        Recipe.load(write(tmp_path, GOOD + text))
+
+
+def test_one_or_several_passages_in_the_answering_prompt(tmp_path):
+    path = write(tmp_path, GOOD)
+    asked = {value: Recipe.load(path, [f"evaluation.answer_k={value}"]).evaluation for value in ("0", "3", "[1, 5, 1]")}
+    assert {value: section.answer_ks for value, section in asked.items()} == {"0": [], "3": [3], "[1, 5, 1]": [1, 5]}
+
+
 @pytest.mark.parametrize(("loss", "rule"), [("listwise-kl", "z-score"), ("bce", "min-max"), ("lambda", "min-max")])
 def test_the_rescaling_suits_the_loss_unless_it_is_given(tmp_path, loss, rule):
     path = write(tmp_path, GOOD)

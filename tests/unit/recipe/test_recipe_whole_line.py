@@ -37,7 +37,7 @@ def write_models(root):
     ids = {"vocab_size": len(vocabulary), "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
     small = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
     config = LlamaConfig(**ids, **small, max_position_embeddings=2048, initializer_range=0.3)
-    for name in ("reader", "writer"):
+    for name in ("reader", "writer", "second"):
         LlamaForCausalLM(config).save_pretrained(root / name)
         tokenizer.save_pretrained(root / name)
     raw.post_processor = processors.TemplateProcessing(
@@ -73,8 +73,13 @@ def whole(tiny, recipe, monkeypatch):
         "rewriter.yardsticks=[gold-rank]",
         f"evaluation.transfer=[{tiny / 'away'}]",
         "reranker.training={epochs: 1, max_length: 64}",
+        "reranker.rivals=[gold, information-gain]",
+        "reranker={interpolate: true, oracle: true, untrained: true}",
+        f"reranker.second_generator={tiny / 'second'}",
         "evaluation.udcg_k=2",
-        "evaluation.answer_k=1",
+        "evaluation.theta_queries=4",
+        "evaluation.distraction=true",
+        "evaluation.answer_k=[1, 2]",
         "evaluation.rewriter_answer_k=1",
     )
 
@@ -97,7 +102,7 @@ def test_every_stage_runs_once_and_the_report_says_with_what(whole):
         [*rewriters, "untuned, best of 1"],
         rewriters,
     ]
-    assert [len(table["rows"]) for table in report["tables"][2:]] == [3]
+    reranked_by_all(whole, report["tables"][2:])
     notes = report["tables"][0]["notes"]
     assert any(note.startswith("The reward against the judgements, bm25: ") for note in notes)
     stages = report["manifest"]["stages"]
@@ -116,6 +121,31 @@ def test_every_stage_runs_once_and_the_report_says_with_what(whole):
     card = json.loads((whole.out / "train-rewriter" / "rewriter.json").read_text())
     assert card["max_new_tokens"] == 8
     rewritten_again_what_is_missing(whole)
+
+
+def reranked_by_all(whole, tables):
+    """Every order has every column, and the same answers stand behind equal orders."""
+    main, against, second = tables
+    trained = [f"trained on {name}" for name in ("gold relevance", "information-gain")] + ["tuned reranker"]
+    mixed = [row for name in trained for row in (name, f"{name} + first stage")]
+    oracles = ["oracle by utility", "oracle order of the first stage"]
+    assert [row["name"] for row in main["rows"]] == ["first stage", "untrained weights", *mixed, *oracles]
+    answers = [f"{measure}@{k}" for measure in ("contains", "distracted") for k in (1, 2)]
+    theta = (whole.out / "fit-theta" / "theta.json").is_file()
+    assert main["columns"] == ["MRR@10", "nDCG@10", "UDCG@2", *(["UDCGθ@2"] if theta else []), *answers]
+    assert all(row["cells"][column] is not None for row in main["rows"] for column in main["columns"])
+    assert main["rows"][-1]["cells"]["MRR@10"]["mean"] == 1.0
+    assert [(row["block"], row["name"]) for row in against["rows"]] == [
+        (f"bm25, {how}", name) for how in ("reranker alone", "first stage added") for name in trained
+    ]
+    assert against["before"] == "trained on gold relevance" and second["columns"] == ["contains@1", "contains@2"]
+    assert [row["name"] for row in second["rows"]] == 2 * [
+        "first stage",
+        "trained with the other generator's labels",
+        "trained with its own labels",
+    ]
+    weights = json.loads((whole.out / "rerank" / "trained-on-gold-relevance.json").read_text())["weights"]
+    assert 0 <= weights["bm25"]["weight"] <= 1 and weights["bm25"]["chosen_on"] == "bm25"
 
 
 def rewritten_again_what_is_missing(whole):

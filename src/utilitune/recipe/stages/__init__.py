@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from utilitune.recipe.stage import Stage
-from utilitune.recipe.stages import agreement, data, evaluate, reranker, rewriter, rewriter_answers, transfer
+from utilitune.recipe.stages import (
+    agreement,
+    data,
+    evaluate,
+    reranker,
+    reranker_reading,
+    reranker_second,
+    reranking,
+    rewriter,
+    rewriter_answers,
+    transfer,
+)
 
 STAGES: dict[str, Stage] = {
     stage.name: stage
@@ -24,10 +35,17 @@ STAGES: dict[str, Stage] = {
         transfer.TRANSFER,
         reranker.RETRIEVE,
         reranker.LABEL,
+        reranker.LABEL_RIVALS,
+        reranker_reading.LABEL_TEST,
+        reranker_reading.FIT_THETA,
         reranker.TRAIN,
-        reranker.RERANK,
-        reranker.UTILITY,
-        reranker.ANSWER,
+        reranker.TRAIN_RIVALS,
+        reranking.RERANK,
+        reranker_reading.UTILITY,
+        reranker_reading.ANSWER,
+        reranker_second.LABEL_SECOND,
+        reranker_second.TRAIN_SECOND,
+        reranker_second.ANSWER_SECOND,
         evaluate.EVALUATE,
     )
 }

@@ -9,7 +9,8 @@ from utilitune.evaluation import Table, render_table, write_report
 from utilitune.recipe.schema import Recipe
 from utilitune.recipe.stage import Stage
 from utilitune.recipe.stage_folder import RECORD, read_record
-from utilitune.recipe.stages.reranker_table import reranker_table
+from utilitune.recipe.stages.reranker_second_table import second_table
+from utilitune.recipe.stages.reranker_table import reranker_tables
 from utilitune.recipe.stages.rewriter_table import rewriter_table, transfer_tables
 from utilitune.recipe.workspace import Workspace
 from utilitune.records import manifest, write_text
@@ -17,9 +18,16 @@ from utilitune.records import manifest, write_text
 TABLES: Mapping[str, Callable[[Workspace], list[Table | str]]] = {
     "rewrite": lambda workspace: [rewriter_table(workspace)],
     "transfer": transfer_tables,
-    "rerank": lambda workspace: [reranker_table(workspace)],
+    "rerank": reranker_tables,
+    "answer-second": second_table,
 }
 """The tables that a finished stage gives, or why there is none."""
+
+ASKED: Mapping[str, Callable[[Recipe], object]] = {
+    "transfer": lambda recipe: recipe.evaluation.transfer,
+    "answer-second": lambda recipe: recipe.reranker.enabled and recipe.reranker.second_generator,
+}
+"""Whether a recipe asks for a table: a missing one is spoken of only then. The others are asked for by every recipe."""
 
 
 def _records(workspace: Workspace) -> dict[str, dict[str, Any]]:
@@ -41,7 +49,7 @@ def _evaluate(workspace: Workspace) -> Mapping[str, Any]:
     for stage, make in TABLES.items():
         if workspace.done(stage):
             made += make(workspace)
-        elif stage != "transfer" or recipe.evaluation.transfer:
+        elif stage not in ASKED or ASKED[stage](recipe):
             made.append(f"Stage {stage!r} was left out: {records[stage].get('reason')}.")
     tables = [one for one in made if isinstance(one, Table)]
     notes = [one for one in made if isinstance(one, str)]
@@ -70,9 +78,10 @@ EVALUATE = Stage(
     about="score everything, before and after, and write the report",
     needs=(
         *("data", "index", "agreement", "rewrite", "best-of", "answer-rewrites", "transfer"),
-        *("retrieve", "train-reranker", "rerank", "utility", "answer"),
+        *("retrieve", "train-reranker", "train-rivals", "label-test", "rerank", "utility", "fit-theta", "answer"),
+        *("train-second", "answer-second"),
     ),
     keys=tuple(Recipe.model_fields),
-    code=("records", "retrieval", "evaluation", "rewrite", "recipe"),
+    code=("records", "retrieval", "evaluation", "rewrite", "rerank", "recipe"),
     action=_evaluate,
 )

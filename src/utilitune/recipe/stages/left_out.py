@@ -35,7 +35,7 @@ def unless(
         if method and method not in recipe.rewriter.methods:
             return f"rewriter.methods does not name {method}"
         if asked and not getattr(getattr(recipe, section), asked):
-            return f"{section}.{asked} is {getattr(getattr(recipe, section), asked)}"
+            return f"{section}.{asked} is {getattr(getattr(recipe, section), asked)!r}"
         for part in parts:
             if not workspace.split[part]:
                 side, kind = part.split("_")

@@ -1,4 +1,4 @@
-"""The reranker's stages: first-stage runs, labels, training, reranking, labels and answers of the test questions."""
+"""The reranker's stages up to its training: first-stage runs, labels, the reranker and its rivals."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from typing import Any
 
 from utilitune.recipe.stage import Stage
 from utilitune.recipe.stages.left_out import unless
+from utilitune.recipe.stages.reranker_labels import label_candidates, training_candidates, training_groups
+from utilitune.recipe.stages.reranker_systems import GOLD, model_folders, rival_row
+from utilitune.recipe.stages.reranker_training import fit_reranker
 from utilitune.recipe.workspace import Workspace
-from utilitune.records import Run, read_labels, read_run, write_answers, write_run
+from utilitune.records import write_run
 
 
 def _retrieve(workspace: Workspace) -> Mapping[str, Any]:
@@ -18,7 +21,7 @@ def _retrieve(workspace: Workspace) -> Mapping[str, Any]:
         queries = workspace.queries(f"{part}_questions", limit)
         counts[f"{part}_questions"] = len(queries)
         for name, retriever in workspace.retrievers.items():
-            if part == "test" or name == section.first_stage:
+            if part == "test" or name in section.first_stages:
                 run = retriever.search(queries, k=section.depth)
                 write_run(workspace.folder("retrieve") / f"{name}.{part}.trec", run)
                 counts[f"{name}_{part}_empty"] = sum(not ranking for ranking in run.values())
@@ -26,128 +29,32 @@ def _retrieve(workspace: Workspace) -> Mapping[str, Any]:
 
 
 def _label(workspace: Workspace) -> Mapping[str, Any]:
-    from utilitune.scoring import label_file
+    utilities = workspace.recipe.reranker.utilities
+    return label_candidates(workspace, "label", "train", training_candidates(workspace), utilities, workspace.generator)
 
-    section = workspace.recipe.reranker
-    labels = label_file(
-        workspace.folder("label") / "labels.jsonl",
-        workspace.dataset.subset(workspace.queries("train_questions", section.train_queries)),
-        read_run(workspace.folder("retrieve") / f"{section.first_stage}.train.trec"),
-        section.utilities,
-        workspace.generator,
-        k=section.depth,
-        store=workspace.store,
-    )
-    return dict(labels.manifest["counts"])
+
+def _label_rivals(workspace: Workspace) -> Mapping[str, Any]:
+    asked = [rival for rival in workspace.recipe.reranker.rivals if rival != GOLD]
+    if not asked:
+        return {}
+    # One pass over the candidates: what two utilities both need is read once.
+    candidates = training_candidates(workspace)
+    return label_candidates(workspace, "label-rivals", "train", candidates, asked, workspace.generator)
 
 
 def _train(workspace: Workspace) -> Mapping[str, Any]:
-    from utilitune.rerank import RerankerConfig, build_groups, train_reranker
-    from utilitune.scoring import make_utility
-
-    workspace.release()
-    section = workspace.recipe.reranker
-    groups = build_groups(
-        read_labels(workspace.folder("label") / "labels.jsonl"),
-        workspace.dataset,
-        utilities=[make_utility(name).name for name in section.utilities],
-        rescale=section.training.rule,
-    )
-    report = train_reranker(
-        groups,
-        section.base,
-        workspace.folder("train-reranker"),
-        RerankerConfig(
-            loss=section.training.loss,
-            learning_rate=section.training.lr,
-            epochs=section.training.epochs,
-            batch_pairs=section.training.batch_pairs,
-            max_length=section.training.max_length,
-            seed=workspace.recipe.seed,
-        ),
-    )
-    truncated = report.truncation["train"]
-    return {
-        "groups": report.groups,
-        "pairs": report.pairs,
-        "steps": report.steps,
-        "kept_epoch": report.kept_epoch,
-        "collapsed": int(report.collapsed),
-        **{f"truncated_{kind}": count for kind, count in truncated.items() if kind != "pairs"},
-        **{f"dropped_{kind}": count for kind, count in report.drops.items()},
-    }
+    return fit_reranker(workspace, training_groups(workspace), workspace.folder("train-reranker"))
 
 
-def _rerank(workspace: Workspace) -> Mapping[str, Any]:
-    from utilitune.rerank import UtilityReranker
-
-    section = workspace.recipe.reranker
-    reranker = UtilityReranker.load(workspace.folder("train-reranker"))
-    for name in workspace.recipe.retrievers:
-        run = read_run(workspace.folder("retrieve") / f"{name}.test.trec")
-        write_run(
-            workspace.folder("rerank") / f"{name}.trec",
-            reranker.rerank(run, workspace.dataset, depth=section.depth),
-        )
-    return dict(reranker.counts)
-
-
-def test_runs(workspace: Workspace) -> dict[str, tuple[Run, Run]]:
-    """Return ``{retriever: (first stage, reranked)}`` of the test questions."""
-    return {
-        name: (
-            read_run(workspace.folder("retrieve") / f"{name}.test.trec"),
-            read_run(workspace.folder("rerank") / f"{name}.trec"),
-        )
-        for name in workspace.recipe.retrievers
-    }
-
-
-def _utility(workspace: Workspace) -> Mapping[str, Any]:
-    from utilitune.evaluation import ranking
-    from utilitune.scoring import label_file
-
-    k = workspace.recipe.evaluation.udcg_k
-    union: dict[str, dict[str, float]] = {}
-    for before, after in test_runs(workspace).values():
-        for run in (before, after):
-            for query_id, scored in run.items():
-                # The first k as UDCG ranks them, which breaks ties by id.
-                union.setdefault(query_id, {}).update(ranking(scored)[:k])
-    candidates = Run({query_id: sorted(scores.items()) for query_id, scores in union.items()})
-    deepest = max((len(scored) for scored in candidates.values()), default=1)
-    labels = label_file(
-        workspace.folder("utility") / "labels.jsonl",
-        workspace.dataset.subset(workspace.queries("test_questions", workspace.recipe.reranker.test_queries)),
-        candidates,
-        ["abstention"],
-        workspace.generator,
-        k=max(deepest, 1),
-        store=workspace.store,
-    )
-    return dict(labels.manifest["counts"])
-
-
-def _answer(workspace: Workspace) -> Mapping[str, Any]:
-    from utilitune.evaluation import answer_questions
-
-    queries = workspace.queries("test_questions", workspace.recipe.reranker.test_queries)
-    passages = workspace.dataset.passages()
-    counts: dict[str, Any] = {"questions": len(queries)}
-    for name, runs in test_runs(workspace).items():
-        for moment, run in zip(("before", "after"), runs, strict=True):
-            answers = answer_questions(
-                queries,
-                run,
-                passages,
-                workspace.generator,
-                k=workspace.recipe.evaluation.answer_k,
-                store=workspace.store,
-            )
-            write_answers(workspace.folder("answer") / f"{name}.{moment}.jsonl", answers)
-            counts[f"{name}_{moment}_abstained"] = sum(answer.abstained for answer in answers)
+def _train_rivals(workspace: Workspace) -> Mapping[str, Any]:
+    counts: dict[str, Any] = {}
+    for rival in workspace.recipe.reranker.rivals:
+        made = fit_reranker(workspace, training_groups(workspace, rival), model_folders(workspace)[rival_row(rival)])
+        counts |= {f"{rival}_{kind}": count for kind, count in made.items()}
     return counts
 
+
+_CANDIDATES = ("reranker.first_stage", "reranker.train_queries", "reranker.depth", "reranker.train_depth")
 
 RETRIEVE = Stage(
     name="retrieve",
@@ -169,17 +76,19 @@ LABEL = Stage(
     name="label",
     about="label the training candidates with the generator's utility",
     needs=("data", "retrieve"),
-    keys=(
-        "generator",
-        "reranker.first_stage",
-        "reranker.train_queries",
-        "reranker.depth",
-        "reranker.utilities",
-        "seed",
-    ),
+    keys=("generator", *_CANDIDATES, "reranker.utilities", "seed"),
     code=("records", "generator", "scoring"),
     action=_label,
     left_out=unless("reranker", "train_questions"),
+)
+LABEL_RIVALS = Stage(
+    name="label-rivals",
+    about="label the same candidates with the rivals' utilities",
+    needs=("data", "retrieve"),
+    keys=("generator", *_CANDIDATES, "reranker.rivals", "seed"),
+    code=("records", "generator", "scoring"),
+    action=_label_rivals,
+    left_out=unless("reranker", "train_questions", asked="rivals"),
 )
 TRAIN = Stage(
     name="train-reranker",
@@ -190,30 +99,12 @@ TRAIN = Stage(
     action=_train,
     left_out=unless("reranker", "train_questions"),
 )
-RERANK = Stage(
-    name="rerank",
-    about="rerank the test questions' candidates",
-    needs=("data", "retrieve", "train-reranker"),
-    keys=("reranker.depth", "retrievers"),
-    code=("records", "rerank"),
-    action=_rerank,
-    left_out=unless("reranker", "train_questions", "test_questions"),
-)
-UTILITY = Stage(
-    name="utility",
-    about="UDCG's utility of what the test questions found, before and after",
-    needs=("data", "retrieve", "rerank"),
-    keys=("generator", "retrievers", "reranker.test_queries", "evaluation.udcg_k", "seed"),
-    code=("records", "generator", "scoring", "evaluation"),
-    action=_utility,
-    left_out=unless("reranker", "train_questions", "test_questions", measured="udcg_k"),
-)
-ANSWER = Stage(
-    name="answer",
-    about="let the generator answer with the passages, before and after",
-    needs=("data", "retrieve", "rerank"),
-    keys=("generator", "retrievers", "reranker.test_queries", "evaluation.answer_k", "seed"),
-    code=("records", "generator", "scoring", "evaluation"),
-    action=_answer,
-    left_out=unless("reranker", "train_questions", "test_questions", measured="answer_k"),
+TRAIN_RIVALS = Stage(
+    name="train-rivals",
+    about="fine-tune the same cross-encoder on other labels, judgements among them",
+    needs=("data", "retrieve", "label-rivals"),
+    keys=("reranker.base", *_CANDIDATES, "reranker.rivals", "reranker.training", "seed"),
+    code=("records", "generator", "scoring", "rerank"),
+    action=_train_rivals,
+    left_out=unless("reranker", "train_questions", asked="rivals"),
 )
