@@ -80,7 +80,7 @@ class Encoder:
         self, encoder: str | Path | SentenceTransformer, *, device: str = "auto", batch_size: int = 32
     ) -> None:
         if isinstance(encoder, str | Path):
-            self._model, spec = _load(str(encoder), device), str(encoder)
+            self._model, spec = load_model(str(encoder), device), str(encoder)
         else:
             self._model, spec = encoder, READY_MADE
         self._model.eval()
@@ -148,7 +148,19 @@ class Encoder:
         return cut
 
 
-def _load(spec: str, device: str) -> SentenceTransformer:
+def load_model(spec: str, device: str = "auto") -> SentenceTransformer:
+    """Open an encoder safely: float32, safetensors alone, no code, and a local folder never asks a network.
+
+    Args:
+        spec: ``packaged:`` name, Hub id or folder.
+        device: ``"auto"`` or a torch device name.
+
+    Returns:
+        The model, as sentence-transformers has it.
+
+    Raises:
+        ConfigError: When the encoder cannot be found, or has no safetensors weights.
+    """
     folder = encoder_folder(spec)
     import torch
     from sentence_transformers import SentenceTransformer

@@ -95,3 +95,51 @@ def tiny_gpt2(tmp_path_factory: pytest.TempPathFactory) -> str:
     GPT2LMHeadModel(config).save_pretrained(folder)
     word_tokenizer(folder, pair_template=False, pad=False)
     return str(folder)
+
+
+@pytest.fixture(scope="session")
+def tiny_encoder(tiny_bert: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder with the tiny BERT as a sentence-transformers encoder that states prompts, one longer than the other."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+
+    folder = tmp_path_factory.mktemp("tiny-encoder")
+    body = Transformer(tiny_bert, max_seq_length=32)
+    modules = [body, Pooling(body.get_embedding_dimension(), "mean"), Normalize()]
+    model = SentenceTransformer(
+        modules=modules, device="cpu", prompts={"query": "who is the ", "document": "a "}, local_files_only=True
+    )
+    model.save_pretrained(str(folder), create_model_card=False)
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A folder with a random Llama language model that has a chat template, special tokens and no system role."""
+    import json
+
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    folder = tmp_path_factory.mktemp("tiny-llama")
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(WORDS) + 2,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        max_position_embeddings=128,
+        bos_token_id=1,
+        eos_token_id=1,
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    word_tokenizer(folder, pair_template=False, pad=False)
+    settings = json.loads((folder / "tokenizer_config.json").read_text())
+    settings["chat_template"] = (
+        "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
+        "<|end|> {{ m.role }} {{ m.content }} {% endfor %}<|end|> "
+    )
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    return str(folder)
