@@ -1,4 +1,4 @@
-"""``utilitune train rewriter`` and ``utilitune train reranker``."""
+"""``utilitune train rewriter``, ``utilitune train reranker`` and, from its own file, ``utilitune train retriever``."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from pydantic import BaseModel, ValidationError
 
+from utilitune.cli import train_retriever
 from utilitune.cli.data import BadLine, open_data, open_index
 from utilitune.cli.options import DEFAULT_GENERATOR, Data, GeneratorSpec, OnBadLine, Out, Quiet, Store
 from utilitune.cli.out import check_folder
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from utilitune.rewrite import TrainingReport
 
 Config = TypeVar("Config", bound=BaseModel)
-app = typer.Typer(help="Train a rewriter on pairs, or a reranker on labels; export a rewriter.", no_args_is_help=True)
+app = typer.Typer(help="Train a rewriter on pairs, a reranker or a retriever on labels; export a rewriter.", no_args_is_help=True)
 
 
 GRPO_ONLY = {
@@ -73,7 +74,7 @@ def rewriter(
     generator: GeneratorSpec = DEFAULT_GENERATOR,
     utility: Annotated[list[str] | None, typer.Option("--utility", "-u", help="grpo: of the reward.")] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="grpo: passages a rewrite.")] = 3,
-    aggregate: Annotated[str, typer.Option(help="grpo: mean, max, top-1, discounted or set.")] = "max",
+    aggregate: Annotated[str, typer.Option(help="grpo: mean, max, top-1, discounted, expected-mrr or set.")] = "max",
     fused: Annotated[bool, typer.Option("--fused", help="grpo: one ranking fused over the indexes.")] = False,
     generations: Annotated[int, typer.Option(min=2, help="grpo: rewrites sampled a question.")] = 6,
     store: Store = None,
@@ -245,6 +246,9 @@ def export(
     typer.echo(f"{'model' if merge else 'adapter'} and card written to {out}")
 
 
+app.command("retriever")(train_retriever.command)
+
+
 @app.command("reranker")
 def reranker(
     data: Data,
@@ -253,9 +257,21 @@ def reranker(
     utility: Annotated[
         list[str] | None, typer.Option("--utility", "-u", help="Which labels to use; all when not given.")
     ] = None,
-    base: Annotated[str, typer.Option(help="Encoder to start from.")] = "packaged:all-minilm-l6-v2",
+    base: Annotated[str, typer.Option(help="Encoder or decoder to start from.")] = "packaged:all-minilm-l6-v2",
+    decoder: Annotated[
+        str | None,
+        typer.Option(help="A LoRA adapter on a causal language model that scores by yes-no (logits) or classification."),
+    ] = None,
+    lora_r: Annotated[int, typer.Option(min=1, help="With --decoder: LoRA rank.")] = 16,
     loss: Annotated[str, typer.Option(help="Loss name; a wrong one lists them.")] = "listwise-kl",
-    rescale: Annotated[str, typer.Option(help="min-max, z-score, rank or softmax, within each query.")] = "z-score",
+    rescale: Annotated[
+        str | None,
+        typer.Option(help="min-max, z-score, rank, softmax or none, within each query; by the loss when not given."),
+    ] = None,
+    relevance: Annotated[
+        str | None, typer.Option(help="Sign UDCG's utility: gold, answer, or a utility that stands in for relevance.")
+    ] = None,
+    gamma: Annotated[float, typer.Option(min=0, max=1, help="With --relevance: weight of distraction.")] = 1 / 3,
     lr: Annotated[float, typer.Option(help="Learning rate.")] = 1e-4,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the groups.")] = 3,
     batch_pairs: Annotated[int, typer.Option(min=1, help="(question, passage) pairs a step.")] = 32,
@@ -269,7 +285,7 @@ def reranker(
     Example: utilitune train reranker my-data --labels labels.jsonl --out my-reranker
     """
     from utilitune.records import read_labels
-    from utilitune.rerank import RerankerConfig, build_groups, train_reranker
+    from utilitune.rerank import LOSSES, DecoderConfig, Relevance, RerankerConfig, build_groups, train_reranker
     from utilitune.scoring import make_utility
 
     check_folder(out)
@@ -278,8 +294,15 @@ def reranker(
     )
     config.check()
     names = [make_utility(name).name for name in utility] if utility else None
-    groups = build_groups(read_labels(labels), open_data(data, on_bad_line), utilities=names, rescale=rescale)
-    report = train_reranker(groups, base, out, config)
+    groups = build_groups(
+        read_labels(labels),
+        open_data(data, on_bad_line),
+        utilities=names,
+        rescale=rescale or LOSSES[loss].rule,
+        relevance=Relevance(relevance, gamma=gamma) if relevance else None,
+    )
+    scoring = DecoderConfig(head=decoder, lora_r=lora_r) if decoder else None
+    report = train_reranker(groups, base, out, config, decoder=scoring)
     typer.echo(
         f"{report.groups} groups, {report.pairs} pairs, kept epoch {report.kept_epoch}; "
         f"nDCG@10 on {report.measured_on} groups: untrained {report.untrained.ndcg:.3f}, kept {report.kept.ndcg:.3f}"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from utilitune.errors import ConfigError, DataError
+from utilitune.rerank.decoder_folder import is_decoder
 
 _PAD = "<|pad|>"
 _UNSET = 10**9  # tokenizers without a limit carry a number like 1e30
@@ -65,7 +66,7 @@ def open_cross_encoder(folder: str, *, device: str = "auto") -> Any:
     """Open a saved reranker in fp32.
 
     Args:
-        folder: A folder, ``packaged:NAME`` or Hub id that ``CrossEncoder`` can open.
+        folder: A folder, ``packaged:NAME`` or Hub id that ``CrossEncoder`` can open, or a decoder reranker's folder.
         device: ``auto`` or a torch device.
 
     Returns:
@@ -78,6 +79,10 @@ def open_cross_encoder(folder: str, *, device: str = "auto") -> Any:
     from sentence_transformers import CrossEncoder
 
     path = _resolved(folder)
+    if is_decoder(path):
+        from utilitune.rerank.decoder_model import open_decoder
+
+        return open_decoder(Path(path), device=device)
     local = Path(path).is_dir()
     looks_local = path.startswith((".", "/", "~")) or path.count("/") > 1
     if (looks_local and not local) or (local and not any(Path(path).rglob("config.json"))):

@@ -1,8 +1,7 @@
-"""Fine-tunes a cross-encoder on utility groups with sentence-transformers' ``CrossEncoderTrainer``."""
+"""Fine-tunes a reranker on utility groups with sentence-transformers' ``CrossEncoderTrainer``."""
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 import time
 from collections.abc import Sequence
@@ -10,14 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from utilitune.errors import DataError
 from utilitune.progress import say, warn
 from utilitune.rerank.config import RerankerConfig
+from utilitune.rerank.decoder_config import WHOLE_QUERY, DecoderConfig
 from utilitune.rerank.dev_measure import DevMeasure, measure
 from utilitune.rerank.groups import Group, Groups
-from utilitune.rerank.losses import LOSSES, Layout, fit_targets, rows, temperatures
+from utilitune.rerank.losses import LOSSES, Layout, build_loss, fit_targets, rows, temperatures
 from utilitune.rerank.pair_trimmer import PairTrimmer
 from utilitune.rerank.report import EpochReport, TrainingReport
+from utilitune.rerank.split import as_groups, sides
 
 REPORT_FILE = "training.json"
 TRUNCATION_WARNING = 0.1  # share of the pairs
@@ -30,8 +30,9 @@ def train_reranker(
     config: RerankerConfig | None = None,
     *,
     dev_groups: Groups | Sequence[Group] | None = None,
+    decoder: DecoderConfig | None = None,
 ) -> TrainingReport:
-    """Train, keep the best epoch by nDCG on held-out queries, save.
+    """Train, keep the best epoch on held-out queries (by nDCG, or as ``config.choose_by`` says), save.
 
     If no epoch beats the untrained model, or the scores have become one constant, the untrained weights are
     what is saved, and the report and a warning say so.
@@ -43,6 +44,8 @@ def train_reranker(
         config: Settings.
         dev_groups: Groups to choose the epoch by; ``None`` holds out ``config.dev_share`` of the
             conversations.
+        decoder: How a causal language model scores, with a LoRA adapter that is trained instead of its weights;
+            ``None`` puts a classification head on the base and trains all of it. A query is never cut then.
 
     Returns:
         The report that is also in ``training.json``.
@@ -53,16 +56,19 @@ def train_reranker(
     """
     config = config or RerankerConfig()
     config.check()
-    train, dev, measured_on = _sides(_as_groups(groups), dev_groups, config)
+    train, dev, measured_on = sides(as_groups(groups), dev_groups, dev_share=config.dev_share, seed=config.seed)
     train = fit_targets(train, config)
     target_temperature, score_temperature = temperatures(train, config)
     config = replace(config, target_temperature=target_temperature, score_temperature=score_temperature)
 
+    if decoder is not None:
+        decoder.check()
+        config = replace(config, query_share=WHOLE_QUERY)
+
     # Only now, with the data known to be good, is anything heavy loaded.
-    from utilitune.rerank.cross_encoder import new_cross_encoder
     from utilitune.rerank.reranker import save_reranker
 
-    model = new_cross_encoder(base, seed=config.seed, max_length=config.max_length, device=config.device)
+    model = _new_model(base, config, decoder)
     trimmer = PairTrimmer(model.tokenizer, model.max_seq_length, config.query_share)
     watch = _Watch(model, dev, config)
     say(
@@ -79,7 +85,7 @@ def train_reranker(
     report = TrainingReport(
         base=base,
         out=str(out),
-        config=config.as_dict(),
+        config={**config.as_dict(), "decoder": decoder.as_dict() if decoder else None},
         groups=len(train),
         pairs=train.pairs,
         steps=steps,
@@ -94,6 +100,7 @@ def train_reranker(
         seconds=seconds,
         pairs_per_second=train.pairs * (watch.epochs[-1].epoch) / max(seconds, 1e-9),
         device=str(model.device),
+        targets=train.account(),
         drops=train.drops,
         queries={"train": [group.query_id for group in train], "dev": [group.query_id for group in dev]},
     )
@@ -103,57 +110,14 @@ def train_reranker(
     return report
 
 
-def hold_out(groups: Sequence[Group], share: float, seed: int) -> tuple[list[Group], list[Group]]:
-    """Split groups by conversation; more groups never move the others to the other side.
+def _new_model(base: str, config: RerankerConfig, decoder: DecoderConfig | None) -> Any:
+    if decoder is None:
+        from utilitune.rerank.cross_encoder import new_cross_encoder
 
-    Args:
-        groups: Any number.
-        share: Expected share of the second part, in [0, 1).
-        seed: Part of the hash that decides.
+        return new_cross_encoder(base, seed=config.seed, max_length=config.max_length, device=config.device)
+    from utilitune.rerank.decoder_model import new_decoder
 
-    Returns:
-        ``(train, dev)``; with ``share`` > 0 and several conversations neither part is empty.
-    """
-    place = {unit: _unit_hash(unit, seed) for unit in {group.conversation or group.query_id for group in groups}}
-    held = {unit for unit, position in place.items() if position < share}
-    if share > 0 and len(place) > 1:
-        ordered = sorted(place, key=place.__getitem__)
-        held = held or {ordered[0]}
-        held = held - {ordered[-1]} if len(held) == len(place) else held
-    train = [group for group in groups if (group.conversation or group.query_id) not in held]
-    dev = [group for group in groups if (group.conversation or group.query_id) in held]
-    return train, dev
-
-
-def _unit_hash(unit: str, seed: int) -> float:
-    digest = hashlib.sha256(f"{seed}:{unit}".encode()).digest()
-    return int.from_bytes(digest[:8], "big") / 2**64
-
-
-def _as_groups(groups: Groups | Sequence[Group]) -> Groups:
-    made = groups if isinstance(groups, Groups) else Groups(list(groups), rule="none")
-    if not len(made):
-        raise DataError("no training groups: label at least two passages a query with different utilities first")
-    return made
-
-
-def _sides(
-    groups: Groups, dev_groups: Groups | Sequence[Group] | None, config: RerankerConfig
-) -> tuple[Groups, list[Group], str]:
-    if dev_groups is not None and len(dev_groups):
-        both = {group.conversation or group.query_id for group in groups} & {
-            group.conversation or group.query_id for group in dev_groups
-        }
-        if both:
-            raise DataError(
-                f"{len(both)} conversations are in the training and the dev groups (first: {min(both)!r}); "
-                "split by conversation"
-            )
-        return groups, list(dev_groups), "given"
-    train, dev = hold_out(groups.groups, config.dev_share if dev_groups is None else 0.0, config.seed)
-    if not dev:
-        return groups, groups.groups, "train"
-    return replace(groups, groups=train), dev, "held-out"
+    return new_decoder(base, decoder, seed=config.seed, max_length=config.max_length, device=config.device)
 
 
 def _trimmed(groups: Groups, trimmer: PairTrimmer) -> list[Group]:
@@ -192,7 +156,7 @@ class _Watch:
         entry = EpochReport(epoch, self._measure(), loss)
         best = self.epochs[self.best].dev if self.best else None
         self.epochs.append(entry)
-        if self._sound(entry.dev) and (best is None or entry.dev.ndcg >= best.ndcg):
+        if self._sound(entry.dev) and (best is None or self._worth(entry.dev) >= self._worth(best)):
             self.best, self.best_weights = len(self.epochs) - 1, self._weights()
         say(f"rerank training: epoch {epoch}, loss {loss}, dev nDCG@10 {entry.dev.ndcg:.3f}")
         self.pause += time.monotonic() - started
@@ -208,24 +172,29 @@ class _Watch:
                 + f" (spread {last.spread:.2g}, {self.config.min_spread:g} at least); the untrained model "
                 "was kept. Lower the learning rate or look at the labels"
             )
-        elif self.epochs[self.best].dev.ndcg < untrained.ndcg:
+        elif self._worth(self.epochs[self.best].dev) < self._worth(untrained):
             warnings.append(
-                f"training made it worse: dev nDCG@10 {self.epochs[self.best].dev.ndcg:.3f} at best, "
-                f"{untrained.ndcg:.3f} untrained; the untrained model was kept"
+                f"training made it worse: dev {self.config.choose_by} {self._worth(self.epochs[self.best].dev):.3f} "
+                f"at best, {self._worth(untrained):.3f} untrained; the untrained model was kept"
             )
             self.best, self.best_weights = 0, self.untrained_weights
-        self.model.load_state_dict(self.best_weights)
+        self.model.load_state_dict(self.best_weights, strict=False)
         return self.epochs[self.best].epoch, self.best == 0, warnings
 
     def truncation(self) -> dict[str, int]:
         """Return the counts of one pass over the dev pairs."""
         return {kind: count // len(self.epochs) for kind, count in self.trimmer.counts.items()}
 
+    def _worth(self, dev: DevMeasure) -> float:
+        return dev.worth(self.config.choose_by)
+
     def _sound(self, dev: DevMeasure) -> bool:
         return dev.non_finite == 0 and dev.spread >= self.config.min_spread
 
     def _weights(self) -> dict[str, Any]:
-        return {name: value.detach().cpu().clone() for name, value in self.model.state_dict().items()}
+        # Of a LoRA training a small part of the weights.
+        trained = ((name, value) for name, value in self.model.named_parameters() if value.requires_grad)
+        return {name: value.detach().cpu().clone() for name, value in trained}
 
     def _measure(self) -> DevMeasure:
         from utilitune.rerank.pair_scores import score_pairs
@@ -245,10 +214,11 @@ def _batch_rows(layout: Layout, config: RerankerConfig, columns: dict[str, list[
 def _run(model: Any, groups: list[Group], config: RerankerConfig, watch: _Watch) -> tuple[int, float]:
     """Run the trainer; return (steps, seconds without the dev checks)."""
     from datasets import Dataset
-    from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
+    from sentence_transformers.cross_encoder import CrossEncoderTrainingArguments
     from transformers import PrinterCallback
 
     from utilitune.progress import progress
+    from utilitune.rerank.card_free import RerankerTrainer
     from utilitune.rerank.training_callback import TrainingCallback
 
     loss = LOSSES[config.loss]
@@ -278,11 +248,11 @@ def _run(model: Any, groups: list[Group], config: RerankerConfig, watch: _Watch)
             disable_tqdm=True,
             dataloader_pin_memory=False,
         )
-        trainer = CrossEncoderTrainer(
+        trainer = RerankerTrainer(
             model=model,
             args=arguments,
             train_dataset=Dataset.from_dict(columns),
-            loss=loss.build(model, config.target_temperature or 1.0, config.score_temperature),
+            loss=build_loss(config.loss, model, config.target_temperature or 1.0, config.score_temperature),
             callbacks=[TrainingCallback(bar, watch.after_epoch)],
         )
         trainer.remove_callback(PrinterCallback)

@@ -12,8 +12,8 @@ import torch
 from sentence_transformers import CrossEncoder
 
 from utilitune.errors import ConfigError, DataError
-from utilitune.rerank import LOSSES, Group, Groups, RerankerConfig, UtilityReranker, train_reranker
-from utilitune.rerank.training import hold_out
+from utilitune.rerank import LOSSES, Group, Groups, Relevance, RerankerConfig, UtilityReranker, train_reranker
+from utilitune.rerank.split import hold_out
 
 FILLER = ("red", "blue", "town", "king", "river", "bridge", "mill", "old", "new")
 QUICK = RerankerConfig(epochs=5, learning_rate=5e-3, batch_pairs=16, device="cpu")
@@ -29,7 +29,8 @@ def rule_groups(count, seed=0, first=0):
         query = " ".join(generator.choices(FILLER, k=4))
         ids = tuple(f"p{i}" for i in range(len(utilities)))
         made.append(Group(f"q{place}", query, ids, tuple(texts), tuple(utilities), tuple(utilities), f"c{place}"))
-    return Groups(made, {"rows failed": 2})
+    # Signed, for the loss that asks for it: a passage of utility 0 neither helps nor distracts.
+    return Groups(made, {"rows failed": 2}, "none", relevance=Relevance())
 
 
 @pytest.mark.parametrize("loss", sorted(LOSSES))
@@ -51,6 +52,12 @@ def test_what_is_written(tiny_bert, tmp_path):
     saved = json.loads((tmp_path / "m" / "training.json").read_text())
     assert saved["base"] == tiny_bert and saved["drops"] == {"rows failed": 2}
     assert saved["config"]["target_temperature"] == 0.25  # the default, filled in
+    assert saved["targets"] == {
+        "rescale": "none",
+        "temperature": 1.0,
+        "label_sets": [],
+        "relevance": {"source": "gold", "threshold": None, "gamma": pytest.approx(1 / 3)},
+    }
     assert [entry["epoch"] for entry in saved["epochs"]] == [0, 1, 2, 3, 4, 5]
     assert all(math.isfinite(entry["loss"]) for entry in saved["epochs"][1:])
     assert len(saved["queries"]["train"]) == report.groups

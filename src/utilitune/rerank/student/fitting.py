@@ -40,9 +40,9 @@ def fit(
     from transformers import PrinterCallback
 
     from utilitune.progress import progress
+    from utilitune.rerank.card_free import RetrieverTrainer
     from utilitune.rerank.cross_encoder import quiet_loading
     from utilitune.rerank.student.arguments import training_arguments
-    from utilitune.rerank.student.trainer import RetrieverTrainer
     from utilitune.rerank.training_callback import TrainingCallback
 
     by_size: dict[int, list[Group]] = {}
