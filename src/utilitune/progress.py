@@ -56,14 +56,16 @@ class Bar:
     total: int
     unit: str
     done: int = 0
+    free: int = 0
     _started: float = field(default_factory=time.monotonic)
     _said: float = 0.0
     _rich: Progress | None = None
     _task: TaskID | None = None
 
-    def advance(self, count: int = 1) -> None:
-        """Count ``count`` more units as done."""
+    def advance(self, count: int = 1, *, free: bool = False) -> None:
+        """Count ``count`` more units as done; ``free`` ones cost nothing (a resumed run) and tell no rate."""
         self.done += count
+        self.free += count if free else 0
         if self._rich is not None and self._task is not None:
             self._rich.update(self._task, advance=count, rate=f"{self.rate:.1f} {self.unit}/s")
         elif not _switch.quiet:
@@ -71,8 +73,8 @@ class Bar:
 
     @property
     def rate(self) -> float:
-        """Units a second since the start."""
-        return self.done / max(time.monotonic() - self._started, 1e-9)
+        """Units a second since the start, free ones left out."""
+        return (self.done - self.free) / max(time.monotonic() - self._started, 1e-9)
 
     def _plain(self) -> None:
         elapsed = time.monotonic() - self._started
@@ -80,10 +82,10 @@ class Bar:
         if elapsed - self._said < PLAIN_EVERY_SECONDS and not (finished and elapsed > 2):
             return
         self._said = elapsed
-        left = (self.total - self.done) / max(self.rate, 1e-9)
+        left = f"{(self.total - self.done) / self.rate:.0f} s left" if self.rate else "time left unknown"
         say(
             f"{self.what}: {self.done}/{self.total} {self.unit}, {self.rate:.1f}/s, "
-            + (f"{elapsed:.0f} s in all" if finished else f"{left:.0f} s left")
+            + (f"{elapsed:.0f} s in all" if finished else left)
         )
 
 

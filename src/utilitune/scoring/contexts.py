@@ -112,7 +112,7 @@ SPELLINGS = ("as given", "after a space")
 
 
 def spellings(text: str) -> tuple[str, str]:
-    """Return ``text`` without and with a leading space: which one a generator reads after its prompt is its own affair."""
+    """Return ``text`` without and with a leading space; which of them a generator reads after its prompt is its own."""
     return text, f" {text}"
 
 

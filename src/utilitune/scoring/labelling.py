@@ -193,10 +193,11 @@ def _label(
         # Closed before the store is, so that an error gives up what was claimed.
         with closing(claims.in_turn(pieces, ids)) as turns:
             for place, chunk in turns:
+                missed = store.misses
                 fresh = done[place] = _label_chunk(chunk, wanted, responder, counts)
                 counts.update(row.status for row in fresh)
                 counts.update(count_evidence(fresh))
-                bar.advance(len(fresh))
+                bar.advance(len(fresh), free=store.misses == missed)
                 if changed and not store.hits:
                     say(f"label: {store.path} has none of these responses, they are computed anew; {changed}")
                 changed = ""
