@@ -91,16 +91,16 @@ def _theta(workspace: Workspace) -> Mapping[str, Any]:
         queries, lists, workspace.dataset.passages(), workspace.generator, k=k, store=workspace.store
     )
     right = accuracy(answers, queries)
-    rows = []
-    for query in queries:
-        ids = [pid for pid, _ in ranking(lists[query.id])]
-        seen = passages_at_k(ids, utilities.get(query.id, {}), judged.qrels[query.id])
-        rows.append((*seen, right.get(query.id, 0.0)))
-    counts = {**labels, "questions": len(rows), "right": sum(value > 0 for *_, value in rows)}
+    ids = {query.id: [pid for pid, _ in ranking(lists[query.id])] for query in queries}
+    seen = [passages_at_k(ids[q.id], utilities.get(q.id, {}), judged.qrels[q.id]) for q in queries]
+    correct = [right.get(query.id, 0.0) for query in queries]
+    counts = {**labels, "questions": len(queries), "right": sum(value > 0 for value in correct)}
     folder = workspace.folder("fit-theta")
     try:
-        u, relevant, correct = ([row[column] for row in rows] for column in range(3))
-        UdcgTheta.fit(u, relevant, correct, k=k, generator=recipe.generator).save(folder / THETA_FILE)
+        fitted = UdcgTheta.fit(
+            [values for values, _ in seen], [grades for _, grades in seen], correct, k=k, generator=recipe.generator
+        )
+        fitted.save(folder / THETA_FILE)
     except DataError as error:
         warn(f"UDCGθ is left out: {error}")
         write_json(folder / WHY_NOT, {"reason": str(error)})

@@ -128,7 +128,8 @@ def _read_theta(workspace: Workspace, measured: Measured) -> None:
 
 def _block(workspace: Workspace, measured: Measured, name: str, runs: Mapping[str, Run]) -> dict[str, Row]:
     """Return the rows of a retriever."""
-    recipe, rows = workspace.recipe, {}
+    recipe = workspace.recipe
+    rows: dict[str, Row] = {}
     if measured.judged.queries:
         shown = runs if BY_GOLD in runs else {**runs, BY_GOLD: gold_order(workspace, runs[FIRST])}
         add_values(rows, evaluate(measured.judged, shown, recipe.evaluation.reranker_measures).rows())
