@@ -23,7 +23,7 @@ def problems(recipe: Recipe) -> list[str]:
     """
     found = [*_models(recipe), *_utilities(recipe), *_measures(recipe)]
     if recipe.reranker.enabled:
-        found += [*_reranker_training(recipe), *_reranker_rivals(recipe)]
+        found += [*_reranker_training(recipe), *_reranker_relevance(recipe), *_reranker_rivals(recipe)]
     base = recipe.rewriter.base_model
     if recipe.rewriter.enabled and _lacks_chat_template(base):
         found.append(
@@ -86,16 +86,41 @@ def _reranker_training(recipe: Recipe) -> Iterator[str]:
         return
     loss, rule = LOSSES[training.loss], RESCALES[training.rule]
     fits = [name for name, other in RESCALES.items() if loss.low <= other.low and other.high <= loss.high]
-    if not (loss.low <= rule.low and rule.high <= loss.high):
+    if loss.signed:
+        if training.rule != "none":
+            yield f"reranker.training.rescale: loss {training.loss!r} reads utilities as such, found {training.rule!r}"
+    elif not (loss.low <= rule.low and rule.high <= loss.high):
         yield (
             f"reranker.training.rescale: loss {training.loss!r} takes targets within [{loss.low:g}, {loss.high:g}], "
             f"{training.rule!r} leaves them; expected one of: {', '.join(fits)}, or no `rescale`"
         )
-    elif training.rule == "softmax" and training.loss in ("listwise-kl", "listnet"):
+    elif training.rule == "softmax" and loss.softmax_of_targets:
         yield (
             f"reranker.training.rescale: loss {training.loss!r} takes a softmax itself, found 'softmax'; "
             "expected z-score, min-max, rank, or no `rescale`"
         )
+
+
+def _reranker_relevance(recipe: Recipe) -> Iterator[str]:
+    """Relevance signs one utility; the rivals' labels are not signed."""
+    from utilitune.rerank import LOSSES
+    from utilitune.rerank.relevance import SOURCES
+
+    section = recipe.reranker
+    relevance, loss = section.training.relevance, section.training.loss
+    if relevance is None:
+        if loss in LOSSES and LOSSES[loss].signed:
+            yield f"reranker.training.relevance: found none, loss {loss!r} needs gold, answer or one of the utilities"
+        return
+    if relevance not in SOURCES and relevance not in section.utilities:
+        yield f"reranker.training.relevance: found {relevance!r}, expected gold, answer or one of reranker.utilities"
+    elif len(section.trained_utilities) != 1:
+        yield (
+            f"reranker.utilities: found {', '.join(section.utilities)}, expected the one that training.relevance "
+            "signs, such as abstention"
+        )
+    if section.rivals:
+        yield f"reranker.rivals: found {', '.join(section.rivals)}, expected none with training.relevance"
 
 
 def _reranker_rivals(recipe: Recipe) -> Iterator[str]:

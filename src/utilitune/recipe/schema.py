@@ -214,13 +214,24 @@ class RewriterSection(_Section):
 
 
 class RerankerTraining(_Section):
-    """Cross-encoder training; ``loss`` is a name of the losses table, ``rescale`` how utilities become targets.
+    """Cross-encoder training.
 
-    Without ``rescale`` the targets are z-scores, or min-max for a loss that takes targets within [0, 1].
+    Attributes:
+        loss: A name of the losses table (``docs/rerankers.md``).
+        rescale: How utilities become targets, within a question; ``null`` for the rule that suits the loss.
+        relevance: Signs UDCG's utility, which is the one of ``reranker.utilities`` then, by ``gold``, ``answer`` or the
+            name of another utility there that stands in for relevance; ``null`` for no sign. Loss ``udcg`` needs it.
+        gamma: Weight of distraction where utilities are signed.
+        lr: Learning rate.
+        epochs: Passes over the questions.
+        batch_pairs: (question, passage) pairs a step.
+        max_length: Tokens of question and passage together.
     """
 
     loss: str = "listwise-kl"
-    rescale: Literal["min-max", "z-score", "rank", "softmax"] | None = None
+    rescale: Literal["min-max", "z-score", "rank", "softmax", "none"] | None = None
+    relevance: str | None = None
+    gamma: float = Field(default=1 / 3, ge=0, le=1)
     lr: float = Field(default=1e-4, gt=0)
     epochs: int = Field(default=3, ge=1)
     batch_pairs: int = Field(default=32, ge=1)
@@ -231,7 +242,7 @@ class RerankerTraining(_Section):
         """The rescaling rule: the one given, or the one that suits the loss."""
         from utilitune.rerank import LOSSES
 
-        return self.rescale or ("z-score" if LOSSES[self.loss].high > 1 else "min-max")
+        return self.rescale or LOSSES[self.loss].rule
 
 
 class RerankerSection(_Section):
@@ -281,6 +292,11 @@ class RerankerSection(_Section):
         if len({*self.rivals}) < len(self.rivals):
             raise ValueError(f"rivals: found {', '.join(self.rivals)}, expected each of them once")
         return self
+
+    @property
+    def trained_utilities(self) -> list[str]:
+        """The utilities that become targets: all but one that stands in for relevance."""
+        return [name for name in self.utilities if name != self.training.relevance]
 
     @property
     def first_stages(self) -> list[str]:

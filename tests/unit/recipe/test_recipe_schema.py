@@ -89,6 +89,20 @@ def test_files_that_are_no_recipe(tmp_path, text, message):
         ("reranker: {training: {loss: bce, rescale: z-score}}\n", r"reranker.training.rescale: loss 'bce'.*min-max"),
         ("reranker: {training: {loss: lambda, rescale: z-score}}\n", r"reranker.training.rescale: loss 'lambda'"),
         ("reranker: {training: {rescale: softmax}}\n", r"rescale: loss 'listwise-kl' takes a softmax itself"),
+        ("reranker: {training: {loss: udcg}}\n", r"training.relevance: found none, loss 'udcg' needs gold, answer"),
+        ("reranker: {training: {loss: udcg, relevance: golden}}\n", r"relevance: found 'golden', expected gold"),
+        (
+            "reranker: {utilities: [abstention, question-gain], training: {loss: udcg, relevance: gold}}\n",
+            r"reranker.utilities: found abstention, question-gain, expected the one",
+        ),
+        (
+            "reranker: {utilities: [abstention], training: {loss: udcg, relevance: gold, rescale: rank}}\n",
+            r"loss 'udcg' reads utilities as such, found 'rank'",
+        ),
+        (
+            "reranker: {utilities: [abstention], training: {loss: udcg, relevance: gold}, rivals: [gold]}\n",
+            r"rivals: found gold, expected none with training.relevance",
+        ),
         ("evaluation: {reranker_measures: [contains]}\n", r"reranker_measures: found 'contains'.*answer_k"),
         ("evaluation: {rewriter_measures: ['UDCG@5']}\n", r"rewriter_measures: found 'UDCG@5'.*udcg_k"),
         ("generator: packaged:nonsense\n", r"generator: unknown packaged model.*smollm2"),
@@ -136,6 +150,17 @@ def test_the_rescaling_suits_the_loss_unless_it_is_given(tmp_path, loss, rule):
     assert Recipe.load(path, [f"reranker.training.loss={loss}"]).reranker.training.rule == rule
     given = [f"reranker.training.loss={loss}", "reranker.training.rescale=rank"]
     assert Recipe.load(path, given).reranker.training.rule == "rank"
+
+
+@pytest.mark.parametrize(("utilities", "relevance"), [("[abstention]", "answer"), ("[abstention, erag]", "erag")])
+def test_a_signed_utility(tmp_path, utilities, relevance):
+    given = [
+        f"reranker.utilities={utilities}",
+        "reranker.training.loss=udcg",
+        f"reranker.training.relevance={relevance}",
+    ]
+    section = Recipe.load(write(tmp_path, GOOD), given).reranker
+    assert section.trained_utilities == ["abstention"] and section.training.rule == "none"
 
 
 def test_sections_that_are_off_are_not_looked_at(tmp_path):

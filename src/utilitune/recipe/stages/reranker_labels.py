@@ -90,7 +90,7 @@ def training_groups(workspace: Workspace, rival: str | None = None, folder: str 
     Returns:
         The groups.
     """
-    from utilitune.rerank import build_groups
+    from utilitune.rerank import Relevance, build_groups
     from utilitune.scoring import make_utility
 
     section = workspace.recipe.reranker
@@ -99,5 +99,15 @@ def training_groups(workspace: Workspace, rival: str | None = None, folder: str 
     else:
         home = "label-rivals" if rival else folder
         labels = read_labels(workspace.folder(home) / "labels.jsonl")
-        names = [make_utility(spec).name for spec in ([rival] if rival else section.utilities)]
-    return build_groups(labels, workspace.dataset, utilities=names, rescale=section.training.rule)
+        names = [make_utility(spec).name for spec in ([rival] if rival else section.trained_utilities)]
+    training = section.training
+    source = training.relevance
+    if source is not None and source in section.utilities:
+        source = make_utility(source).name
+    return build_groups(
+        labels,
+        workspace.dataset,
+        utilities=names,
+        rescale=training.rule,
+        relevance=None if source is None else Relevance(source, gamma=training.gamma),
+    )
