@@ -3,7 +3,7 @@
 import pytest
 
 from utilitune.recipe.schema import RerankerSection
-from utilitune.recipe.stages.reranker_labels import gold_labels, training_candidates
+from utilitune.recipe.stages.reranker_labels import gold_labels, training_candidates, training_groups
 from utilitune.recipe.stages.reranker_systems import answer_file, best_order, candidate_utilities, reranked_rows, slug
 from utilitune.recipe.workspace import Workspace
 from utilitune.records import Labels, Run, UtilityLabel, write_labels, write_run
@@ -73,6 +73,15 @@ def test_judgements_are_labels_of_the_same_candidates(two):
         ("q0", ("p1",), 0.0, "gold"),
         ("q1", ("p1",), 1.0, "gold"),
     ]
+
+
+def test_relevance_signs_the_labels_of_the_training(recipe):
+    given = "reranker={utilities: [abstention], training: {loss: udcg, relevance: gold, gamma: 0.5}}"
+    workspace = Workspace(recipe(given))
+    rows = [UtilityLabel("q0", (pid,), u, "ok", "abstention@x") for pid, u in (("p0", 0.9), ("p3", 0.8), ("p1", 0.2))]
+    write_labels(workspace.folder("label") / "labels.jsonl", Labels(rows))
+    groups = training_groups(workspace)
+    assert groups[0].targets == pytest.approx((0.9, -0.4, -0.1)) and groups.rule == "none"
 
 
 def test_several_utilities_order_by_the_mean_of_their_z_scores(two):
