@@ -79,6 +79,8 @@ def finished_run(folder, evil=False):
         write_answers(folder / "answer" / f"bm25.{name}.jsonl", answers[name])
     log = [{"step": step, "loss": 0.7 - 0.02 * step, "margin": 0.1 * step, "accuracy": 0.5} for step in range(1, 9)]
     write_json(folder / "train-rewriter" / "training.json", {"log": log, "reading": hostile("learning", evil)})
+    marks = [{"query_id": query.id, "mark": hostile("CORRECT", evil, 10), "status": "ok"} for query in queries]
+    write_rows(folder / "judge" / "marks.jsonl", marks)
     epochs = [{"epoch": e, "loss": 1 / (e + 1) if e else None, "dev": {"ndcg": 0.5 + 0.1 * e}} for e in range(3)]
     write_json(folder / "train-reranker" / "training.json", {"epochs": epochs, "kept_epoch": 2})
     write_json(folder / "label" / "stage.json", {"stage": "label", "status": "done", "counts": {"truncated": 3}})
@@ -92,7 +94,14 @@ def finished_run(folder, evil=False):
     )
     rewritten = evaluate(dataset, {rewriters[name]: run for name, run in runs.items()}, ["MRR@10"])
     tables = [
-        Table("Rewriter", ["MRR@10"], rewritten.rows(block="bm25"), before="untuned rewriter"),
+        Table(
+            "Rewriter",
+            ["MRR@10"],
+            rewritten.rows(block="bm25"),
+            before="untuned rewriter",
+            clusters={query.id: hostile(f"c{i // 2}", evil, 10) for i, query in enumerate(queries)},
+            pairwise="MRR@10",
+        ),
         Table(
             hostile("Reranker", evil)[:300],
             ["MRR@10", "nDCG@10", "contains"],

@@ -140,7 +140,7 @@ def test_a_file_that_cannot_be_read_is_named_and_stops_nothing(tmp_path, name, t
     (run / "odd").mkdir()
     (run / "odd" / name).write_text(text)
     body = run_report(run)
-    assert body["sections"] == []
+    assert [each["title"] for each in body["sections"]] == ["Answers, marked by a judge (judge/marks.jsonl)"]
     (note,) = [note for note in body["notes"] if "is not shown" in note]
     assert note.startswith(f"odd/{name} is not shown: ") and why in note
 

@@ -77,6 +77,10 @@ def test_everything_of_a_run_is_on_the_page(page):
         "Calibration of the answers",
         "Rewriter, DPO: loss learning",
         "Epoch 2 was kept.",
+        "interval over 6 whole conversations",
+        "Rewriter: every one against every other",
+        "tuned rewriter less untuned rewriter Δ +0.229",
+        "Answers, marked by a judge (judge/marks.jsonl) mark answers share CORRECT 12 1.000",
         '"command": "utilitune run"',
     ):
         assert shown in page.text, shown
