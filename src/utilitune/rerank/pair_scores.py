@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from utilitune.progress import progress
+from utilitune.rerank.onnx_cross_encoder import OnnxCrossEncoder
 from utilitune.rerank.pair_trimmer import PairTrimmer
 
 _CHUNK = 16  # batches between two moves of the bar
@@ -21,12 +23,12 @@ def score_pairs(
     batch_size: int = 32,
     what: str = "rerank",
 ) -> list[float]:
-    """Score pairs with a ``CrossEncoder``.
+    """Score pairs with a model.
 
     Repeated pairs are scored once; batches hold pairs of like length.
 
     Args:
-        model: A ``CrossEncoder`` with one output.
+        model: A ``CrossEncoder`` with one output, or an ``OnnxCrossEncoder``.
         trimmer: Fits pairs into the model.
         pairs: (query, passage).
         batch_size: Pairs a forward pass.
@@ -35,8 +37,6 @@ def score_pairs(
     Returns:
         One fp32 logit a pair (no activation), in order; may hold NaN or infinities if the model does.
     """
-    from torch import nn
-
     fitted = trimmer.trim(pairs)
     distinct = sorted(dict.fromkeys(fitted), key=lambda pair: len(pair[0]) + len(pair[1]), reverse=True)
     known: dict[tuple[str, str], float] = {}
@@ -44,7 +44,15 @@ def score_pairs(
     with progress(what, len(distinct), "pairs") as bar:
         for start in range(0, len(distinct), step):
             chunk = distinct[start : start + step]
-            logits = model.predict(chunk, batch_size=batch_size, activation_fn=nn.Identity(), show_progress_bar=False)
-            known.update(zip(chunk, np.asarray(logits, np.float32).reshape(-1).tolist(), strict=True))
+            known.update(zip(chunk, _logits(model, chunk, batch_size).tolist(), strict=True))
             bar.advance(len(chunk))
     return [known[pair] for pair in fitted]
+
+
+def _logits(model: Any, pairs: Sequence[tuple[str, str]], batch_size: int) -> NDArray[np.float32]:
+    if isinstance(model, OnnxCrossEncoder):
+        return model.logits(pairs, batch_size)
+    from torch import nn
+
+    found = model.predict(pairs, batch_size=batch_size, activation_fn=nn.Identity(), show_progress_bar=False)
+    return np.asarray(found, np.float32).reshape(-1)

@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from utilitune.errors import DataError
+from utilitune.errors import ConfigError, DataError
 from utilitune.evaluation.ranking import ranking
 from utilitune.progress import warn
 from utilitune.records import Dataset, Passage, Query, Run
+from utilitune.rerank.calibration import CALIBRATION_FILE, Calibration, read_calibration
+from utilitune.rerank.onnx_cross_encoder import OnnxCrossEncoder
 from utilitune.rerank.pair_scores import score_pairs
 from utilitune.rerank.pair_trimmer import PairTrimmer
 
@@ -29,40 +31,54 @@ class UtilityReranker:
 
     ``counts`` runs on over calls: ``pairs``, ``truncated_pairs``, ``truncated_queries``, ``truncated_passages``,
     ``non_finite`` scores, ``tied`` candidates (share their score with another one of the query), ``reranked``
-    candidates.
+    candidates, and with a least score ``dropped`` passages and queries that were left none, ``abstained``.
     """
 
-    def __init__(self, model: Any, *, query_share: float = QUERY_SHARE, batch_size: int = 32) -> None:
-        """Wrap a ``CrossEncoder`` with one output; ``load`` and ``untrained`` are the usual ways in."""
+    def __init__(
+        self,
+        model: Any,
+        *,
+        query_share: float = QUERY_SHARE,
+        batch_size: int = 32,
+        calibration: Calibration | None = None,
+    ) -> None:
+        """Wrap a ``CrossEncoder`` with one output, or an exported one; ``load`` and ``untrained`` are the ways in."""
         self.model = model
         self.query_share = query_share
         self.batch_size = batch_size
+        self.calibration = calibration
         self._trimmer = PairTrimmer(model.tokenizer, model.max_seq_length, query_share)
-        self._ranking_counts: Counter[str] = Counter(non_finite=0, tied=0, reranked=0)
+        self._ranking_counts: Counter[str] = Counter(
+            non_finite=0, tied=0, reranked=0, dropped=0, abstained=0
+        )
 
     @classmethod
-    def load(cls, folder: Path | str, *, device: str = "auto", batch_size: int = 32) -> UtilityReranker:
+    def load(
+        cls, folder: Path | str, *, device: str = "auto", batch_size: int = 32, backend: str = "torch"
+    ) -> UtilityReranker:
         """Open a folder that ``train_reranker`` wrote, or any ``CrossEncoder`` with one output.
 
         Args:
             folder: Folder, ``packaged:NAME`` or Hub id.
             device: ``auto`` or a torch device.
             batch_size: Pairs a forward pass.
+            backend: ``torch``; ``onnx`` (fp32) or ``onnx-int8`` for a folder that ``export_reranker`` added to.
 
         Returns:
             The reranker.
 
         Raises:
-            DataError: If the folder holds no reranker.
+            ConfigError: For an unknown backend, or if the extra ``onnx`` is missing.
+            DataError: If the folder holds no reranker, or no such graph of its weights.
         """
-        from utilitune.rerank.cross_encoder import open_cross_encoder
+        from utilitune.rerank.backends import open_backend
 
         settings = Path(folder) / SETTINGS_FILE
         share = QUERY_SHARE
         if settings.exists():
             share = float(json.loads(settings.read_text(encoding="utf-8"))["query_share"])
-        model = open_cross_encoder(str(folder), device=device)
-        return cls(model, query_share=share, batch_size=batch_size)
+        model = open_backend(str(folder), backend, device)
+        return cls(model, query_share=share, batch_size=batch_size, calibration=read_calibration(folder))
 
     @classmethod
     def untrained(
@@ -92,8 +108,19 @@ class UtilityReranker:
         return cls(model, batch_size=batch_size)
 
     def save(self, folder: Path | str) -> None:
-        """Write a plain ``CrossEncoder`` folder: safetensors, identity activation, our settings."""
+        """Write a plain ``CrossEncoder`` folder: safetensors, identity activation, our settings.
+
+        Args:
+            folder: Made if need be.
+
+        Raises:
+            ConfigError: If the model is an exported graph, which has no weights to write.
+        """
+        if isinstance(self.model, OnnxCrossEncoder):
+            raise ConfigError("an exported reranker is not saved again; copy its folder, or load it with torch")
         save_reranker(self.model, Path(folder), query_share=self.query_share)
+        if self.calibration is not None:
+            self.calibration.save(folder)
 
     @property
     def max_length(self) -> int:
@@ -130,20 +157,38 @@ class UtilityReranker:
         self._ranking_counts["non_finite"] += sum(not math.isfinite(score) for score in scores)
         return scores
 
-    def rank(self, query: str, passages: Sequence[Passage], k: int | None = None) -> list[tuple[Passage, float]]:
+    def rank(
+        self,
+        query: str,
+        passages: Sequence[Passage],
+        k: int | None = None,
+        *,
+        min_score: float | None = None,
+        calibrated: bool = False,
+    ) -> list[tuple[Passage, float]]:
         """Order passages for one query.
 
         Args:
             query: The question.
             passages: Candidates. Equal scores rank by id, descending, as in every measure.
             k: Keep the first k; all when ``None``.
+            min_score: Leave out passages of a smaller logit, and those whose logit is not finite; the list may
+                come out empty: no passage helps. ``calibration.threshold.score`` is one chosen on labels,
+                ``calibration.score(0.5)`` that of a probability.
+            calibrated: Return the probability that a passage helps instead of its logit; the order is the same.
 
         Returns:
             ``(passage, logit)``, best first, scores that are not finite last.
+
+        Raises:
+            ConfigError: If ``calibrated`` is asked of a reranker without calibration.
         """
+        if calibrated and self.calibration is None:
+            raise ConfigError("this reranker is not calibrated; run `utilitune calibrate` on held-out labels first")
         scores = self.score(query, passages)
-        order = self._order(scores, [passage.id for passage in passages])
-        return [(passages[index], scores[index]) for index in order][:k]
+        order = self._kept(self._order(scores, [passage.id for passage in passages]), scores, min_score)[:k]
+        shown = self.calibration.probability if calibrated and self.calibration is not None else float
+        return [(passages[index], shown(scores[index])) for index in order]
 
     def rerank(
         self,
@@ -153,6 +198,8 @@ class UtilityReranker:
         queries: Sequence[Query] | Mapping[str, str] | None = None,
         passages: Mapping[str, Passage] | None = None,
         depth: int = 20,
+        k: int | None = None,
+        min_score: float | None = None,
     ) -> Run:
         """Reorder the first ``depth`` passages of every query of a run.
 
@@ -168,9 +215,12 @@ class UtilityReranker:
                 questions).
             passages: Instead of the data set's corpus, by id.
             depth: How many to reorder, >= 0.
+            k: Keep the first k of a query; all when ``None``.
+            min_score: As in ``rank``: leave out passages of a smaller logit, and with them those below
+                ``depth``, of which nothing is known. A query may keep none: its list is empty.
 
         Returns:
-            The same passages a query, in the new order.
+            The same passages a query, in the new order; fewer with ``k`` or ``min_score``.
 
         Raises:
             DataError: If the text of a query or passage is missing, or ``depth`` is negative.
@@ -189,19 +239,33 @@ class UtilityReranker:
         for query_id, order in orders.items():
             head = heads[query_id]
             scores = [next(flat) for _ in head]
-            reranked[query_id] = self._merge(head, scores, order[depth:])
+            reranked[query_id] = self._merge(head, scores, order[depth:], min_score)[:k]
         self._ranking_counts["reranked"] += len(pairs)
         tied = self._ranking_counts["tied"] - tied_before
         if pairs and tied / len(pairs) > TIE_WARNING:
             warn(f"{tied} of {len(pairs)} reranked candidates share their score with another of their query")
         return reranked
 
-    def _merge(self, head: Sequence[str], scores: Sequence[float], tail: Sequence[str]) -> list[tuple[str, float]]:
-        order = self._order(scores, head)
+    def _merge(
+        self, head: Sequence[str], scores: Sequence[float], tail: Sequence[str], min_score: float | None
+    ) -> list[tuple[str, float]]:
+        order = self._kept(self._order(scores, head), scores, min_score)
         ranked = [(head[index], scores[index]) for index in order if math.isfinite(scores[index])]
+        if min_score is not None:
+            self._ranking_counts["dropped"] += len(tail)
+            return ranked
         rest = [head[index] for index in order if not math.isfinite(scores[index])] + list(tail)
         floor = ranked[-1][1] if ranked else 0.0
         return ranked + [(passage_id, floor - place) for place, passage_id in enumerate(rest, start=1)]
+
+    def _kept(self, order: list[int], scores: Sequence[float], min_score: float | None) -> list[int]:
+        """Return the indices whose score is large enough; count the others, and a list that comes out empty."""
+        if min_score is None:
+            return order
+        kept = [index for index in order if math.isfinite(scores[index]) and scores[index] >= min_score]
+        self._ranking_counts["dropped"] += len(order) - len(kept)
+        self._ranking_counts["abstained"] += bool(order) and not kept
+        return kept
 
     def _order(self, scores: Sequence[float], ids: Sequence[str]) -> list[int]:
         """Return indices best first, equal scores by id descending, not finite last in the given order; count ties."""
@@ -210,11 +274,6 @@ class UtilityReranker:
         self._ranking_counts["tied"] += sum(count for count in shared.values() if count > 1)
         finite.sort(key=lambda index: (scores[index], ids[index]), reverse=True)
         return finite + [index for index, score in enumerate(scores) if not math.isfinite(score)]
-
-
-def probability(score: float) -> float:
-    """Return the sigmoid of a logit in double precision, for display and thresholds; never rank by it."""
-    return 1 / (1 + math.exp(-score)) if score >= 0 else math.exp(score) / (1 + math.exp(score))
 
 
 def save_reranker(model: Any, folder: Path, *, query_share: float) -> None:
@@ -243,7 +302,9 @@ def save_reranker(model: Any, folder: Path, *, query_share: float) -> None:
         "scores": "fp32 logits",
     }
     write_json(folder / SETTINGS_FILE, settings)
-    write_text(folder / "README.md", _README)
+    # Of other weights: it would say nothing about these.
+    (folder / CALIBRATION_FILE).unlink(missing_ok=True)
+    write_text(folder / "README.md", getattr(model, "readme", _README))
 
 
 _README = """---
