@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from utilitune.rewrite import TrainingReport
 
 Config = TypeVar("Config", bound=BaseModel)
-app = typer.Typer(help="Train a rewriter on pairs, a reranker or a retriever on labels; export a rewriter.", no_args_is_help=True)
+app = typer.Typer(
+    help="Train a rewriter on pairs, a reranker or a retriever on labels; export a rewriter.", no_args_is_help=True
+)
 
 
 GRPO_ONLY = {
@@ -260,7 +262,9 @@ def reranker(
     base: Annotated[str, typer.Option(help="Encoder or decoder to start from.")] = "packaged:all-minilm-l6-v2",
     decoder: Annotated[
         str | None,
-        typer.Option(help="A LoRA adapter on a causal language model that scores by yes-no (logits) or classification."),
+        typer.Option(
+            help="A LoRA adapter on a causal language model that scores by yes-no (logits) or classification."
+        ),
     ] = None,
     lora_r: Annotated[int, typer.Option(min=1, help="With --decoder: LoRA rank.")] = 16,
     loss: Annotated[str, typer.Option(help="Loss name; a wrong one lists them.")] = "listwise-kl",

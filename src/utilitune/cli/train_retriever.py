@@ -22,11 +22,14 @@ def command(
     source: Annotated[
         Path,
         typer.Argument(
-            help="Labels of `utilitune label`, training groups, or a TREC run for --reranker to score.", show_default=False
+            help="Labels of `utilitune label`, training groups, or a TREC run for --reranker to score.",
+            show_default=False,
         ),
     ],
     out: Out,
-    data: Annotated[Path | None, typer.Option(help="The BEIR folder of labels or run; groups hold their texts.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The BEIR folder of labels or run; groups hold their texts.")
+    ] = None,
     utility: Annotated[
         list[str] | None, typer.Option("--utility", "-u", help="Which labels to use; all when not given.")
     ] = None,
@@ -39,11 +42,12 @@ def command(
     depth: Annotated[int, typer.Option(min=2, help="Candidates a question of a run.")] = 20,
     loss: Annotated[str, typer.Option(help="listwise-kl or margin-mse.")] = "listwise-kl",
     rescale: Annotated[
-        str, typer.Option(help="Of utilities within each question: min-max, z-score or rank. A reranker's stay as they are.")
+        str,
+        typer.Option(
+            help="Of utilities within each question: min-max, z-score or rank. A reranker's stay as they are."
+        ),
     ] = "z-score",
-    in_batch: Annotated[
-        float, typer.Option(min=0, help="Weight of the loss against other questions' passages.")
-    ] = 0.1,
+    in_batch: Annotated[float, typer.Option(min=0, help="Weight of the loss against other questions' passages.")] = 0.1,
     lr: Annotated[float, typer.Option(help="Learning rate.")] = 2e-5,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the groups.")] = 3,
     batch_pairs: Annotated[int, typer.Option(min=1, help="(question, passage) pairs a step.")] = 64,
@@ -78,10 +82,11 @@ def command(
     groups = _groups(source, data, utility, rescale, teacher, depth, on_bad_line)
     scored = groups.label_sets == (RERANKER,)
     report = train_retriever(groups, encoder, out, config, teacher=None if scored else teacher, resume=resume)
+    before, after = report.untrained, report.kept
     typer.echo(
-        f"{report.groups} groups, {report.pairs} pairs, kept epoch {report.kept_epoch}; among {report.kept.pool} passages, "
-        f"{report.measured_on} questions: nDCG@10 untrained {report.untrained.ndcg:.3f}, kept {report.kept.ndcg:.3f}; "
-        f"recall@10 {report.untrained.recall:.3f}, {report.kept.recall:.3f}"
+        f"{report.groups} groups, {report.pairs} pairs, kept epoch {report.kept_epoch}; {report.measured_on} questions "
+        f"among {after.pool} passages, untrained and kept: nDCG@10 {before.ndcg:.3f}, {after.ndcg:.3f}; "
+        f"recall@10 {before.recall:.3f}, {after.recall:.3f}"
     )
     typer.echo(f"encoder written to {out}; utilitune index DATA --kind dense --encoder {out} builds its index")
 

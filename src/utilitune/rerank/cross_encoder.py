@@ -125,8 +125,8 @@ def _check_trained(path: Path, folder: str) -> None:
     said = json.loads(sentences.read_text(encoding="utf-8")).get("model_type") if sentences.is_file() else None
     if not classifies and said != "CrossEncoder":
         raise DataError(
-            f"{folder!r} is no trained reranker: its config.json says {', '.join(kinds) or 'no architecture'}, expected "
-            "one for sequence classification; give a folder that `utilitune train reranker` wrote"
+            f"{folder!r} is no trained reranker: its config.json says {', '.join(kinds) or 'no architecture'}, "
+            "expected one for sequence classification; give a folder that `utilitune train reranker` wrote"
         )
 
 

@@ -104,7 +104,9 @@ class DecoderPrompt:
         joined = prompt + (word if self._renderer.is_chat else f" {word}")
         before, after = self._tokens(prompt), self._tokens(joined)
         if after[: len(before)] != before or len(after) == len(before):
-            raise ConfigError(f"the tokenizer joins {word!r} to the end of the prompt {self.path.name}; end it otherwise")
+            raise ConfigError(
+                f"the tokenizer joins {word!r} to the end of the prompt {self.path.name}; end it otherwise"
+            )
         return after[len(before)]
 
     def _text(self, query: str, passage: str) -> str:

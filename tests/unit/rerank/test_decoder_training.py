@@ -113,7 +113,19 @@ def test_the_commands(tiny_llama, tmp_path):
     write_run(tmp_path / "run.trec", run)
     out = str(tmp_path / "m")
     train = ["train", "reranker", str(tmp_path / "data"), "--labels", str(tmp_path / "labels.jsonl"), "--out", out]
-    train += ["--base", tiny_llama, "--decoder", "classification", "--lora-r", "4", "--epochs", "1", "--lr", "0.01", "-q"]
+    train += [
+        "--base",
+        tiny_llama,
+        "--decoder",
+        "classification",
+        "--lora-r",
+        "4",
+        "--epochs",
+        "1",
+        "--lr",
+        "0.01",
+        "-q",
+    ]
     done = CliRunner().invoke(app, train)
     assert done.exit_code == 0, done.output
     rerank = ["rerank", str(tmp_path / "data"), "--run", str(tmp_path / "run.trec"), "--reranker", out]

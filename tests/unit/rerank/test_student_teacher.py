@@ -105,7 +105,9 @@ def world(tmp_path, tiny_bert):
             ]
         ),
     )
-    run = Run({query_id: [(pid, -float(rank)) for rank, pid in enumerate(values)] for query_id, values in worth.items()})
+    run = Run(
+        {query_id: [(pid, -float(rank)) for rank, pid in enumerate(values)] for query_id, values in worth.items()}
+    )
     write_run(tmp_path / "run.trec", run)
     UtilityReranker.untrained(tiny_bert, seed=1, device="cpu").save(tmp_path / "reranker")
     return tmp_path

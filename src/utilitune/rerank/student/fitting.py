@@ -88,18 +88,16 @@ def columns(groups: Sequence[Group]) -> dict[str, list[Any]]:
         ``query``, ``passage_0`` (the best one), ``passage_1``, … (the others in their order) and ``label``, the lists
         of targets in that order.
     """
-    size = groups[0].size
+    orders = [_best_first(group) for group in groups]
     made: dict[str, list[Any]] = {"query": [group.query for group in groups]}
-    orders = [sorted(range(size), key=lambda place, group=group: place != _best(group)) for group in groups]
-    for place in range(size):
-        made[f"passage_{place}"] = [
-            group.passages[order[place]] for group, order in zip(groups, orders, strict=True)
-        ]
+    for place in range(groups[0].size):
+        made[f"passage_{place}"] = [group.passages[order[place]] for group, order in zip(groups, orders, strict=True)]
     made["label"] = [
         [float(group.targets[place]) for place in order] for group, order in zip(groups, orders, strict=True)
     ]
     return made
 
 
-def _best(group: Group) -> int:
-    return max(range(group.size), key=group.targets.__getitem__)
+def _best_first(group: Group) -> list[int]:
+    best = max(range(group.size), key=group.targets.__getitem__)
+    return [best, *(place for place in range(group.size) if place != best)]

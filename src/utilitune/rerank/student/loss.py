@@ -103,7 +103,8 @@ class StudentLoss(nn.Module):
 
     def _scaled_cosine(self, left: Tensor, right: Tensor) -> Tensor:
         # Divided here and not by the loss's own temperature, by whose square that multiplies its result.
-        return util.pairwise_cos_sim(left, right) / self.score_temperature
+        cosines: Tensor = util.pairwise_cos_sim(left, right)
+        return cosines / self.score_temperature
 
 
 def _keys(features: dict[str, Tensor]) -> list[Key]:
