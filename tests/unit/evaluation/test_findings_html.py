@@ -7,6 +7,8 @@ from finished_run import finished_run
 
 from utilitune.evaluation.html import render_page, run_report
 from utilitune.evaluation.html.findings import findings
+from utilitune.evaluation.html.plots import plot_svg
+from utilitune.evaluation.html.study_plots import study_plots
 from utilitune.evaluation.judge import Judgement
 from utilitune.evaluation.judge.comparison import Comparison
 from utilitune.evaluation.judge.human import HumanVerdict, by_group
@@ -39,7 +41,10 @@ def signal():
 
 def correlation(metric, k, value):
     estimate = {"value": value, "low": None if value is None else value - 0.1, "high": value}
-    return {"metric": metric, "system": "bm25", "k": k, "spearman": estimate, "kendall": estimate}
+    versus = (
+        {"nDCG": {"difference": {"value": 0.2, "low": 0.1, "high": 0.3}, "relative": 0.667}} if metric != "nDCG" else {}
+    )
+    return {"metric": metric, "system": "bm25", "k": k, "spearman": estimate, "versus": versus}
 
 
 CORRELATION = {
@@ -110,8 +115,11 @@ def test_every_finding_is_a_section(folder):
         *("0.770 [0.700, 0.800]", "–", "10"),
     ]
     predicted = by_title["Does the metric predict the answer? (studies/correlation.json)"]
-    assert predicted["head"] == ["metric", "lists of", "mean ρ", "k=1", "k=5"]
-    assert predicted["lines"][1] == ["UDCG", "bm25", "0.500 [0.400, 0.500]", "–", "0.500"]
+    assert predicted["head"] == ["metric", "lists of", "mean ρ", "Δ to nDCG", "k=1", "k=5"]
+    assert predicted["lines"] == [
+        ["nDCG", "bm25", "0.300 [0.200, 0.300]", "–", "0.250", "0.350"],
+        ["UDCG", "bm25", "0.500 [0.400, 0.500]", "+0.200 [+0.100, +0.300] (+67%)", "–", "0.500"],
+    ]
     assert predicted["notes"][1:] == ["questions studied 7", "Of few questions."]
 
 
@@ -122,6 +130,19 @@ def test_they_are_on_the_page_and_in_markdown_and_latex(folder):
         text = render(body)
         for shown in ("Which utility carries a signal", "question-gain", "a against c", "Of few questions."):
             assert shown in text, (render, shown)
+
+
+def test_a_correlation_study_is_drawn(folder):
+    by_length, by_place = study_plots(folder)
+    assert [(each["name"], each["points"]) for each in by_length["series"]] == [
+        ("UDCG", [[5, 0.5]]),
+        ("nDCG", [[1, 0.25], [5, 0.35]]),
+    ]
+    assert [(each["name"], each["points"]) for each in by_place["series"]] == [
+        ("right answers", [[1, 0.5], [2, 0.5]]),
+        ("nDCG", [[1, 1.0], [2, 0.5]]),
+    ]
+    assert all(plot_svg(plot).startswith("<svg") for plot in (by_length, by_place))
 
 
 @pytest.mark.parametrize(

@@ -124,18 +124,25 @@ def _signal(path: Path) -> list[Section]:
 def _correlation(path: Path) -> list[Section]:
     """Read what ``utilitune study correlation`` writes."""
     body = _json(path)
-    lines: dict[tuple[str, str], list[str]] = {}
-    ks = sorted({each["k"] for each in body["correlations"] if each["k"] is not None})
-    for each in body["correlations"]:
-        key = each["system"], each["metric"]
-        line = lines.setdefault(key, [each["metric"], each["system"], *[DASH] * (1 + len(ks))])
-        value = each["spearman"]
-        place = 2 if each["k"] is None else 3 + ks.index(each["k"])
-        line[place] = _number(value["value"], *((value["low"], value["high"]) if each["k"] is None else ()))
-    head = ["metric", "lists of", "mean ρ", *(f"k={k}" for k in ks)]
-    note = "ρ: Spearman, metric of a list against whether the answer from it is right. Brackets: 95 % bootstrap."
+    means = [each for each in body["correlations"] if each["k"] is None]
+    by_k = {(each["system"], each["metric"], each["k"]): each["spearman"]["value"] for each in body["correlations"]}
+    ks = sorted({k for _, _, k in by_k if k is not None})
+    bases = list(dict.fromkeys(base for each in means for base in each["versus"]))
+    lines = [
+        [
+            *(each["metric"], each["system"], _estimate(each["spearman"])),
+            *(_versus(each["versus"].get(base)) for base in bases),
+            *(_number(by_k.get((each["system"], each["metric"], k))) for k in ks),
+        ]
+        for each in means
+    ]
+    head = ["metric", "lists of", "mean ρ", *(f"Δ to {base}" for base in bases), *(f"k={k}" for k in ks)]
+    note = (
+        "ρ: Spearman, metric of a list against whether the answer from it is right; Δ: ρ less that of the metric "
+        "named, and their ratio less 1. Brackets: 95 % bootstrap over questions."
+    )
     notes = [note, _counted(body["counts"]), *body["notes"]]
-    made = [section("Does the metric predict the answer?", head, list(lines.values()), notes)]
+    made = [section("Does the metric predict the answer?", head, lines, notes)]
     if body.get("position"):
         made.append(_position(body["position"]))
     if body.get("ideal"):
@@ -160,6 +167,14 @@ def _ideal(study: Json) -> Section:
     ]
     title = f"Ideal rankings of {study['k']} passages, {study['questions']} questions"
     return section(title, ["best by", "right", "wrong", "abstained"], lines)
+
+
+def _versus(found: Json | None) -> str:
+    if found is None or found["difference"]["value"] is None:
+        return DASH
+    change, relative = found["difference"], found["relative"]
+    ratio = "" if relative is None else f" ({relative:+.0%})".replace("-", "−")
+    return signed(change["value"]) + interval(change["low"], change["high"], sign=True) + ratio
 
 
 def _estimate(found: Json) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from utilitune.evaluation.answer_accuracy import accuracy
 from utilitune.evaluation.html.run_folder import RunFolder
+from utilitune.evaluation.html.study_plots import study_plots
 from utilitune.records import Labels, Run
 
 BINS, POINTS = 24, 200
@@ -26,7 +27,7 @@ def all_plots(run: RunFolder) -> list[dict[str, Any]]:
     Returns:
         Plots as ``plots.plot_svg`` takes them, JSON-ready.
     """
-    return [*histograms(run), *curves(run), *gains(run), *calibration(run)]
+    return [*histograms(run), *curves(run), *gains(run), *calibration(run), *study_plots(run.path)]
 
 
 def histograms(run: RunFolder) -> list[dict[str, Any]]:
