@@ -214,7 +214,7 @@ class TransformersGenerator:
             ids = tuple(self._boundary.continuation(text, moved))
             fitted = [self._window.fit(each, len(ids)) for each in (prompt, other)]
             for each, encoded in zip((prompt, other), fitted, strict=True):
-                self._count(each, encoded)
+                self._count(each, encoded.truncated)
             work.append(ContrastWork(fitted[0].ids, fitted[1].ids, ids, alpha))
             truncated.append(any(encoded.truncated for encoded in fitted))
         self._engine.contrast(work)
@@ -281,34 +281,46 @@ class TransformersGenerator:
     def _run(self, asked: Sequence[_Asked]) -> list[tuple[list[Generation], list[Continuation]]]:
         """Merge wishes by prompt, run them, and hand each its results."""
         work: dict[tuple[int, ...], Work] = {}
+
         plans = []
         for wish in asked:
-            prompt, orders, given = wish.prompt, wish.orders, wish.given
-            moved = "" if not any(isinstance(text, str) for text in given) else self._moved(prompt)
-            ids = [self._boundary.continuation(text, moved) for text in given]
-            room = max([order.max_new_tokens for order in orders] + [len(tokens) for tokens in ids], default=0)
-            encoded = self._window.fit(prompt, room)
-            item = work.setdefault(encoded.ids, Work(encoded.ids))
-            item.decode.update(dict.fromkeys(orders))
-            item.score.update(dict.fromkeys(tuple(tokens) for tokens in ids))
-            plans.append((encoded, orders, [(text, tuple(tokens)) for text, tokens in zip(given, ids, strict=True)]))
-            self._count(prompt, encoded)
+            moved = self._moved(wish.prompt) if any(isinstance(text, str) for text in wish.given) else ""
+            ids = [tuple(self._boundary.continuation(text, moved)) for text in wish.given]
+            rooms = [order.max_new_tokens for order in wish.orders] + [len(own) for own in ids]
+            places = []
+            for encoded in self._fitted(wish.prompt, rooms):
+                places.append((encoded, work.setdefault(encoded.ids, Work(encoded.ids))))
+            ordered = len(wish.orders)
+            orders = [(order, *place) for order, place in zip(wish.orders, places[:ordered], strict=True)]
+            texts = [(text, own, *place) for text, own, place in zip(wish.given, ids, places[ordered:], strict=True)]
+            for order, _, item in orders:
+                item.decode[order] = None
+            for _, own, _, item in texts:
+                item.score[own] = None
+            self._count(wish.prompt, any(encoded.truncated for encoded, _ in places))
+            plans.append((orders, texts))
         self._engine.run(list(work.values()))
         results = []
-        for encoded, orders, scored in plans:
-            item = work[encoded.ids]
-            answers = [self._generation(item.decoded[order], order, encoded.truncated) for order in orders]
-            texts = [self._continuation(text, item.scored[tokens], encoded.truncated) for text, tokens in scored]
-            results.append((answers, texts))
+        for orders, texts in plans:
+            answers = [self._generation(item.decoded[order], order, cut.truncated) for order, cut, item in orders]
+            scored = [self._continuation(text, item.scored[own], cut.truncated) for text, own, cut, item in texts]
+            results.append((answers, scored))
         return results
+
+    def _fitted(self, prompt: Prompt, rooms: Sequence[int]) -> list[Encoded]:
+        """Encode a prompt for each room; what else is asked of a prompt does not change where it is cut."""
+        widest = self._window.fit(prompt, max(rooms, default=0))
+        if not widest.truncated:
+            return [widest] * len(rooms)
+        return [self._window.fit(prompt, room) for room in rooms]
 
     def _moved(self, prompt: Prompt) -> str:
         text, chat = self._renderer.render(prompt)
         return "" if chat else text[len(text.rstrip(" ")) :]
 
-    def _count(self, prompt: Prompt, encoded: Encoded) -> None:
+    def _count(self, prompt: Prompt, truncated: bool) -> None:
         self._counts["prompts"] += 1
-        self._counts["truncated"] += encoded.truncated
+        self._counts["truncated"] += truncated
         self._counts["special_tokens_split"] += self._renderer.is_armed(prompt)
         if prompt.messages and not self._renderer.is_chat:
             self._counts["plain_fallback"] += 1

@@ -278,7 +278,7 @@ def test_prompts_with_shared_parts_give_the_reference_numbers(kind, build, refer
         return inner(past, segments, keep)
 
     generator._engine._model.extend = spy
-    generator.run([Task(Prompt(plain=prompt)) for prompt in prompts])
+    generator.run([Task(Prompt(plain=prompt), continuations=((5,),)) for prompt in prompts])
     encoded = [tuple(generator.tokenizer(prompt)["input_ids"]) for prompt in prompts]
     nodes = {ids[:length] for ids in encoded for length in range(1, len(ids) + 1)}
     # What is shared is read once, but for crumbs that are cheaper read again.

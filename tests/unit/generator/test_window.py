@@ -60,6 +60,17 @@ def test_cut_does_not_depend_on_a_short_or_longer_answer(generator):
     assert ids[0] == ids[1] == ids[2]
 
 
+def test_a_long_answer_of_the_same_prompt_does_not_change_what_a_text_is_scored_after(generator):
+    made = generator()
+    prompt = prompt_of(words(200))
+    alone = made.score([prompt], ["Ada"])[0]
+    room = POSITIONS // 2
+    both = made.run([Task(prompt, max_new_tokens=room, continuations=("Ada",))])[0]
+    assert both.continuations[0] == alone
+    assert both.answer == made.generate([prompt], max_new_tokens=room)[0][0]
+    assert made._window.fit(prompt, room).ids != made._window.fit(prompt, 1).ids
+
+
 def test_short_passages_stay_whole_beside_a_long_one(generator):
     made = generator()
     passages = (Passage("1", words(300)), Passage("2", "Ada Fenn of Velm"))
