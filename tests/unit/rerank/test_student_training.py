@@ -196,6 +196,8 @@ def test_wrong_input_fails_before_a_model_is_loaded(tmp_path):
     with pytest.raises(ConfigError, match="nothing to learn"):
         flat = [Group("q", "x", ("a", "b"), ("s", "t"), (0.5, 0.5), (0.5, 0.5))]
         train_retriever(flat, nowhere, tmp_path / "m")
+    with pytest.raises(DataError, match="1 groups have one candidate"):
+        train_retriever([*rule_groups(5), Group("q", "x", ("a",), ("s",), (0.5,), (0.5,))], nowhere, tmp_path / "m")
     with pytest.raises(DataError, match="split by conversation"):
         train_retriever(rule_groups(5), nowhere, tmp_path / "m", dev_groups=rule_groups(2))
 

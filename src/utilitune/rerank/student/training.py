@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from utilitune.errors import DataError
 from utilitune.progress import say, warn
 from utilitune.rerank.config import RerankerConfig
 from utilitune.rerank.groups import Group, Groups
@@ -62,7 +63,7 @@ def train_retriever(
 
     Raises:
         ConfigError: If settings are wrong, targets do not fit the loss, or a resumed run has other inputs.
-        DataError: If there are no groups.
+        DataError: If there are no groups, or one has a single candidate.
     """
     config = config or RetrieverConfig()
     config.check()
@@ -70,6 +71,11 @@ def train_retriever(
     train, dev, measured_on = sides(as_groups(groups), dev_groups, dev_share=config.dev_share, seed=config.seed)
     if teacher is not None:
         train = as_groups(taught(train, teacher))
+    lonely = [group.query_id for group in train if group.size < 2]
+    if lonely:
+        raise DataError(
+            f"{len(lonely)} groups have one candidate (first: {lonely[0]!r}); a retriever learns from two or more"
+        )
     # Targets are those of a reranker, and so are the rules about them.
     rules = RerankerConfig(loss=config.loss, rescale=config.rescale, target_temperature=config.target_temperature)
     train = fit_targets(train, rules)
