@@ -5,11 +5,12 @@ import shutil
 
 import pytest
 
+from utilitune.evaluation import Row
 from utilitune.evaluation.html import run_report
 from utilitune.recipe import run_recipe
 from utilitune.recipe.stage import run_stage
 from utilitune.recipe.stages import STAGES
-from utilitune.recipe.stages.rewriter_table import query_forms
+from utilitune.recipe.stages.rewriter_table import query_forms, share_of_gain
 from utilitune.recipe.workspace import Workspace
 from utilitune.records import Answer, Labels, Run, UtilityLabel, read_run, write_answers, write_labels, write_run
 
@@ -146,6 +147,22 @@ def test_answers_with_what_the_rewrites_find_stand_beside_their_ranks(tiny, reci
     assert rows["tuned rewriter"]["contains"]["change"]["difference"] == 1.0
     assert rows["raw question"]["contains"] is None and rows["raw question"]["MRR@10"] is not None
     assert any("with the top 1 passages of both rewriters" in note for note in table["notes"])
+
+
+def test_the_share_of_a_yardsticks_gain_by_hand():
+    def row(name, *numbers):
+        return Row(name, {"X": {f"c{i // 2}_{i % 2}": number for i, number in enumerate(numbers)}}, "bm25")
+
+    clusters = {f"c{i}_{j}": f"c{i}" for i in range(3) for j in range(2)}
+    rows = [row("untuned rewriter", *[0.0] * 6), row("tuned rewriter", 0.4, 0.4, 0.2, 0.2, 0.3, 0.3)]
+    yardstick = row("yardstick gold-rank", 0.5, 0.3, 0.4, 0.4, 0.6, 0.2)
+    (said,) = share_of_gain([*rows, yardstick], "X", clusters)
+    # Gains by conversation .8, .4, .6 of .8, .8, .8; the extremes are draws of one conversation alone.
+    assert said.startswith("bm25, gain in X over the untuned rewriter: the tuned one has 0.75 [0.5")
+    assert said.endswith("1.00] of that of 'yardstick gold-rank'.")
+    (unclear,) = share_of_gain([*rows, row("yardstick gold-rank", 0.5, 0.3, -0.4, -0.4, 0.0, 0.0)], "X", clusters)
+    assert "no share" in unclear and "includes 0" in unclear
+    assert share_of_gain(rows, "X", clusters) == []
 
 
 def test_an_untrained_reranker_is_called_that(recipe):

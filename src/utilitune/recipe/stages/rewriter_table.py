@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from utilitune.evaluation import Row, Table, evaluate, find_clusters
+from utilitune.evaluation import Row, Table, bootstrap_interval, evaluate, find_clusters
 from utilitune.recipe.schema import Recipe
 from utilitune.recipe.stages.answer_values import ANSWER_MEASURES, add_values
 from utilitune.recipe.stages.rewriter_answers import MOMENTS
@@ -81,7 +81,11 @@ def transfer_tables(workspace: Workspace) -> list[Table | str]:
         retrievers = {name: load_index(folder / "index" / name) for name in recipe.retrievers}
         forms = query_forms(judged.queries, folder, recipe.rewriter.methods)
         title = f"Rewriter on {path.name}, which no training has seen"
-        made.append(_search_table(title, judged, retrievers, forms, recipe, workspace.folder("evaluate") / path.name))
+        table = _search_table(title, judged, retrievers, forms, recipe, workspace.folder("evaluate") / path.name)
+        if recipe.rewriter.best_of:
+            note = f"No row for the best of {recipe.rewriter.best_of}: it is measured on the recipe's own data alone."
+            table = replace(table, notes=[*table.notes, note])
+        made.append(table)
     return made
 
 
@@ -145,6 +149,8 @@ def _search_table(
         notes.append(f"No row for human rewrites: {human} of {len(judged.queries)} turns have one.")
     # Where several trainings follow each other, each of them is set against the untuned rewriter.
     after = [AFTER, *(name for name in forms if name.startswith(("tuned by", "yardstick", "untuned, best")))]
+    clusters = find_clusters(judged.queries, "conversation") or {}
+    notes += share_of_gain(rows, columns[0], clusters)
     return Table(
         title=title,
         columns=columns,
@@ -152,6 +158,42 @@ def _search_table(
         before=BEFORE,
         after=after,
         notes=notes,
-        clusters=find_clusters(judged.queries, "conversation"),
+        clusters=clusters,
         pairwise=columns[0],
     )
+
+
+def share_of_gain(rows: Sequence[Row], measure: str, clusters: Mapping[str, str]) -> list[str]:
+    """Say how much of each yardstick's gain over the untuned rewriter the tuned one has, where there is such a gain.
+
+    Args:
+        rows: Rows of a table.
+        measure: By what.
+        clusters: Conversation of each query; intervals take them whole.
+
+    Returns:
+        A sentence for each block and yardstick.
+    """
+    from utilitune.evaluation.judge.interval import ratio_interval
+
+    values = {(row.block, row.name): row.values[measure] for row in rows}
+    said = []
+    for block, name in values:
+        if not name.startswith("yardstick"):
+            continue
+        untuned = values[block, BEFORE]
+        gains: list[dict[str, float]] = [{}, {}]
+        for gain, system in zip(gains, (AFTER, name), strict=True):
+            for query_id, value in values[block, system].items():
+                gain[clusters[query_id]] = gain.get(clusters[query_id], 0.0) + value - untuned[query_id]
+        ours, theirs = (sum(gain.values()) for gain in gains)
+        # Of a gain that may be none there is no share.
+        low, _ = bootstrap_interval(list(gains[1].values())) or (0.0, 0.0)
+        if low > 0:
+            interval = ratio_interval(*(list(gain.values()) for gain in gains))
+            within = f" [{interval[0]:.2f}, {interval[1]:.2f}]" if interval else ""
+            share = f"{ours / theirs:.2f}{within} of that of {name!r}"
+        else:
+            share = f"no share of that of {name!r} can be told: its own interval includes 0"
+        said.append(f"{block}, gain in {measure} over the untuned rewriter: the tuned one has {share}.")
+    return said
