@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,8 @@ Floats = NDArray[np.float64]
 Clusters = Mapping[str, str]
 """``{query_id: cluster}``."""
 
-CLUSTERINGS: dict[str, Callable[[Query], str]] = {
-    "conversation": lambda query: query.conversation,
-    "query": lambda query: query.id,
-}
-"""From a query to the name of its cluster."""
+CLUSTERINGS = ("conversation", "query")
+"""What may be taken whole."""
 
 
 def find_clusters(queries: Iterable[Query], by: str | None = None) -> dict[str, str] | None:
@@ -27,7 +24,7 @@ def find_clusters(queries: Iterable[Query], by: str | None = None) -> dict[str, 
     Args:
         queries: The queries.
         by: A name in ``CLUSTERINGS``; when not given, ``"conversation"`` where some query has a history or names its
-            conversation, and ``"query"`` elsewhere: ids alone are no sign of a conversation.
+            conversation, and some conversation has several queries; ``"query"`` elsewhere: ids alone tell none.
 
     Returns:
         ``{query_id: cluster}``; ``None`` where every query stands for itself.
@@ -36,11 +33,13 @@ def find_clusters(queries: Iterable[Query], by: str | None = None) -> dict[str, 
         ConfigError: For an unknown name.
     """
     rows = list(queries)
-    if by is None:
-        by = "conversation" if any(row.history or "conversation" in row.metadata for row in rows) else "query"
-    if by not in CLUSTERINGS:
+    if by not in (None, *CLUSTERINGS):
         raise ConfigError(f"unknown clusters {by!r}; known: {', '.join(CLUSTERINGS)}")
-    return None if by == "query" else {row.id: CLUSTERINGS[by](row) for row in rows}
+    told = any(row.history or "conversation" in row.metadata for row in rows)
+    if by == "query" or (by is None and not told):
+        return None
+    found = {row.id: row.conversation for row in rows}
+    return None if by is None and len(set(found.values())) == len(found) else found
 
 
 def check_covered(ids: Iterable[str], clusters: Clusters) -> None:

@@ -92,7 +92,8 @@ def pairwise_section(table: Mapping[str, Any]) -> Section | None:
         f"test{flipped}, Holm-corrected over these {found['comparisons']} comparisons."
     )
     head = ["#", "system", found["measure"], "above", "below"]
-    return section(f"{table['title']}: every one against every other", head, lines, [note])
+    title = f"{table['title']}: every one against every other" if table["title"] else "Every one against every other"
+    return section(title, head, lines, [note])
 
 
 def _told_apart(block: Mapping[str, Any]) -> tuple[list[list[int]], list[list[int]]]:

@@ -132,6 +132,9 @@ def test_finding_clusters():
     assert find_clusters(alike, "conversation") == {"test_1": "test", "test_2": "test"}
     named = [Query("1", "a", metadata={"conversation": 7}), Query("2", "b", metadata={"conversation": 7})]
     assert find_clusters(named) == {"1": "7", "2": "7"}
+    # Readers name the conversation of questions that only look like turns of one: each its own.
+    lone = [Query(query.id, query.text, metadata={"conversation": query.id}) for query in alike]
+    assert find_clusters(lone) is None and len(find_clusters(lone, "conversation")) == 2
     with pytest.raises(ConfigError, match="known: conversation, query"):
         find_clusters(turns, "topic")
 

@@ -40,6 +40,12 @@ def test_holm_is_over_all_systems_and_measures():
     assert all(change.p_holm == min(1.0, 4 * min(each.p for each in changes)) for change in changes if change.p < 0.5)
 
 
+def test_three_systems_are_also_set_against_each_other():
+    found = compare(systems(a=BEFORE, b=AFTER, c=AFTER), DATA, ["MRR@10", "P@1"], by="P@1").table.as_dict()["pairwise"]
+    assert (found["measure"], found["comparisons"]) == ("P@1", 3)
+    assert compare(systems(a=BEFORE, b=AFTER), DATA, ["MRR@10"]).table.as_dict()["pairwise"] is None
+
+
 def test_equal_runs_are_equal():
     found = compare(systems(a=AFTER, b=AFTER), DATA, ["MRR@10", "nDCG@10"])
     assert all(cell.change.p == 1.0 for cell in found.table.cells().values() if cell.change)

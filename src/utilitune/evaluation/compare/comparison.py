@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,8 @@ class Comparison:
 
     Attributes:
         evaluation: Values of every system on the same queries, and the counts.
-        table: Every system against ``before``: intervals, tests, Holm over the whole table.
+        table: Every system against ``before``: intervals, tests, Holm over the whole table. Of three systems or more
+            also every one against every other, by the measure of the largest changes.
         examples: The largest changes from ``before`` to each other system (``largest_changes``).
         runs: The rankings, of the systems that have one.
     """
@@ -144,7 +145,8 @@ def compare(
         for name in names
         if name != base
     ]
-    return Comparison(evaluation, evaluation.table(before=base), examples, runs)
+    table = replace(evaluation.table(before=base), pairwise=(by or columns[0]) if len(names) > 2 else None)
+    return Comparison(evaluation, table, examples, runs)
 
 
 def _clusters(dataset: Dataset | None, by: str | None) -> Clusters | None:
