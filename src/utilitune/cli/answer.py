@@ -22,6 +22,9 @@ def command(
     k: Annotated[int, typer.Option("-k", min=0, help="Passages in the prompt; 0 is closed book.")] = 3,
     split: Split = Part.all,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many queries of the run.")] = None,
+    absent: Annotated[
+        bool, typer.Option("--absent", help="Ask questions without a line in the run too, without passages.")
+    ] = False,
     store: Store = None,
     on_bad_line: OnBadLine = BadLine.error,
     quiet: Quiet = False,
@@ -37,7 +40,7 @@ def command(
     store = check_store(out, store)
     dataset = open_data(data, on_bad_line, split)
     rankings = read_run(run)
-    queries = [query for query in dataset.queries if query.id in rankings][:limit]
+    queries = [query for query in dataset.queries if absent or query.id in rankings][:limit]
     answers = answer_questions(
         queries,
         rankings,

@@ -276,6 +276,9 @@ def reranker(
         str | None, typer.Option(help="Sign UDCG's utility: gold, answer, or a utility that stands in for relevance.")
     ] = None,
     gamma: Annotated[float, typer.Option(min=0, max=1, help="With --relevance: weight of distraction.")] = 1 / 3,
+    choose_by: Annotated[
+        str, typer.Option(help="What the best epoch is chosen by: nDCG@10, or utility@5 (UDCG@5 with --relevance).")
+    ] = "nDCG@10",
     lr: Annotated[float, typer.Option(help="Learning rate.")] = 1e-4,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the groups.")] = 3,
     batch_pairs: Annotated[int, typer.Option(min=1, help="(question, passage) pairs a step.")] = 32,
@@ -294,7 +297,13 @@ def reranker(
 
     check_folder(out)
     config = RerankerConfig(
-        loss=loss, learning_rate=lr, epochs=epochs, batch_pairs=batch_pairs, max_length=max_length, seed=seed
+        loss=loss,
+        learning_rate=lr,
+        epochs=epochs,
+        batch_pairs=batch_pairs,
+        max_length=max_length,
+        choose_by=choose_by,
+        seed=seed,
     )
     config.check()
     names = [make_utility(name).name for name in utility] if utility else None
@@ -311,4 +320,6 @@ def reranker(
         f"{report.groups} groups, {report.pairs} pairs, kept epoch {report.kept_epoch}; "
         f"nDCG@10 on {report.measured_on} groups: untrained {report.untrained.ndcg:.3f}, kept {report.kept.ndcg:.3f}"
     )
+    if report.drops:
+        typer.echo("counted: " + ", ".join(f"{kind} {count}" for kind, count in report.drops.items()))
     typer.echo(f"reranker written to {out}")

@@ -13,7 +13,6 @@ from utilitune.errors import DataError
 from utilitune.evaluation.ranking import ranking
 from utilitune.records import Dataset, Passage, Query, Run
 from utilitune.rerank import UtilityReranker
-from utilitune.rerank.reranker import probability
 
 TEXTS = [
     "good mill",
@@ -189,13 +188,6 @@ def test_no_model_there_is_a_clear_error(tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="no reranker"):
         UtilityReranker.load(tmp_path / "empty")
-
-
-def test_probability_by_hand():
-    assert probability(0.0) == 0.5
-    assert probability(math.log(3)) == pytest.approx(0.75)
-    assert probability(-800.0) == 0.0 and probability(800.0) == 1.0
-    assert probability(30.0) < 1.0
 
 
 @pytest.mark.parametrize("kind", ["tiny_gpt2", "tiny_bert"])
