@@ -16,7 +16,7 @@ from utilitune.records.passage import Passage
 from utilitune.records.query import Query
 from utilitune.scoring.answer_match import ANSWER_MEASURES, usable_golds
 from utilitune.scoring.evidence import answers_in
-from utilitune.scoring.labelling import MAX_FAILED, label_sets
+from utilitune.scoring.labelling import CHUNK_ITEMS, MAX_FAILED, label_sets
 from utilitune.scoring.protocol import Utility
 
 Item = tuple[Query, tuple[Passage, ...]]
@@ -110,7 +110,14 @@ class Reader:
         found: list[UtilityLabel] = []
         for asked, wanted in calls:
             if asked and wanted:
-                labels = label_sets(asked, wanted, self.generator, store=self.store, max_failed=self.max_failed)
+                labels = label_sets(
+                    asked,
+                    wanted,
+                    self.generator,
+                    store=self.store,
+                    chunk_items=_chunk_items(asked),
+                    max_failed=self.max_failed,
+                )
                 self._note(labels)
                 self._keep([row for row in labels if row.name == judge.name], {item[0].id: item[0] for item in asked})
                 found += [row for row in labels if row.name != judge.name]
@@ -137,6 +144,12 @@ class Reader:
         self.counts.update(labels.manifest["counts"])
         self.label_sets.update(labels.manifest["label_sets"])
         self.warnings.update(labels.manifest["warnings"])
+
+
+def _chunk_items(items: Sequence[Item]) -> int:
+    """Return how many lists a commit is worth: the longer they are, the fewer, as a kill costs the last chunk."""
+    passages = sum(len(passages) for _, passages in items)
+    return max(1, CHUNK_ITEMS * len(items) // max(passages, len(items)))
 
 
 def key_of(item: Item) -> Key:

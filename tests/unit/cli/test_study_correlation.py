@@ -1,0 +1,115 @@
+"""``utilitune study correlation``: a random model end to end, options looked at before any work."""
+
+import json
+import os
+
+import pytest
+from typer.testing import CliRunner
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from utilitune.cli import app
+from utilitune.cli.study import _lengths
+from utilitune.errors import ConfigError
+
+TOWNS = ["Orlen", "Vastra", "Quill", "Meru", "Tolvik", "Brasca"]
+
+
+def write_model(folder):
+    """A byte-level random Llama without a chat template."""
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    torch.manual_seed(0)
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {token: number for number, token in enumerate(["<pad>", "<s>", "</s>", *letters])}
+    raw = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
+    raw.pre_tokenizer, raw.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    names = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>"}
+    PreTrainedTokenizerFast(tokenizer_object=raw, **names).save_pretrained(folder)
+    small = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    ids = {"vocab_size": len(vocabulary), "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+    config = LlamaConfig(**ids, **small, max_position_embeddings=2048, initializer_range=0.3)
+    LlamaForCausalLM(config).save_pretrained(folder)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    write_model(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("UTILITUNE_CACHE", str(tmp_path / "cache"))
+    rows = {
+        "corpus": [
+            {"_id": f"p{i}", "text": f"The town of {town} is on the river R{i}."} for i, town in enumerate(TOWNS)
+        ],
+        "queries": [
+            {"_id": f"q{i}", "text": f"On which river is the town of {town} ?", "answers": [f"R{i}"]}
+            for i, town in enumerate(TOWNS)
+        ],
+    }
+    (tmp_path / "data").mkdir()
+    for name, own in rows.items():
+        (tmp_path / "data" / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in own))
+    lines = "".join(f"q{i}\tp{i}\t1\n" for i in range(len(TOWNS)))
+    (tmp_path / "data" / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n" + lines)
+    (tmp_path / "mine.trec").write_text("".join(f"q{i} Q0 p{(i + 1) % 6} 1 1.0 mine\n" for i in range(6)))
+    return tmp_path
+
+
+def study(*words):
+    return CliRunner().invoke(app, ["study", "correlation", "data", "--out", "out", *map(str, words)])
+
+
+def test_end_to_end_with_a_random_model(here, model):
+    words = ("-g", model, "-r", "bm25", "--retrievers", "other=mine.trec", "-k", "1,2", "--limit", 3)
+    words += ("--position", 2, "--ideal", 2, "-u", "question-gain", "--set-utility", "sper,n=2")
+    done = study(*words)
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert "3 of 6 questions, bm25, other, 12 lists" in done.stdout
+    assert "Position of the one relevant passage among 2" in done.stdout
+    told = json.loads((here / "out" / "correlation.json").read_text())
+    assert {each["system"] for each in told["correlations"]} == {"all", "bm25", "other"}
+    assert {"sper,n=2", "mean question-gain", "UDCGθ"} <= {each["metric"] for each in told["correlations"]}
+    assert told["timing"]["lists"]["from_store"] > 0
+    assert (here / "out" / "responses.sqlite").exists()
+    again = study(*words, "--answers", "out/answers.jsonl")
+    assert again.exit_code == 0, again.exception
+    after = json.loads((here / "out" / "correlation.json").read_text())
+    assert after["correlations"] == told["correlations"]
+    assert all(part["computed"] == 0 for part in after["timing"].values()), "everything came from the store"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("-k", "0"), "-k: found '0'"),
+        (("-k", "3..1"), "-k: found '3..1'"),
+        (("-k", "all"), "such as 5, 1..10 or 1,3,5"),
+        (("--position", 1), "--position 1"),
+        (("--relevance", "llm"), "expected one of: judged, contains"),
+        (("--answer-measure", "F1"), "known here: contains, EM"),
+        (("--answer-prompt", "nowhere"), "nowhere"),
+        (("-u", "gain"), "information-gain"),
+        (("--set-utility", "gain"), "information-gain"),
+        (("--u", "gain"), "information-gain"),
+        (("-r", "splade"), "expected bm25 or dense, or NAME=FILE"),
+        (("-r", "bm25", "-r", "bm25=mine.trec"), "the name 'bm25' twice"),
+        (("--store", "data"), "--store: data is a folder"),
+    ],
+)
+def test_options_are_looked_at_before_the_model_is_loaded(words, said):
+    done = study("-g", "./no-such-model", *words)
+    assert isinstance(done.exception, ConfigError)
+    assert said in str(done.exception)
+
+
+def test_list_lengths():
+    assert _lengths(["1..10"]) == list(range(1, 11))
+    assert _lengths(["5, 1..2", "2"]) == [1, 2, 5]
