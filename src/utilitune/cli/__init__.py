@@ -13,9 +13,11 @@ import typer
 from utilitune import __version__
 from utilitune.cli import (
     answer,
+    calibrate,
     compare,
     doctor,
     evaluate,
+    export_reranker,
     index,
     judge,
     label,
@@ -68,6 +70,7 @@ verbs = (
     utilities,
     pairs,
     rewrite,
+    calibrate,
     rerank,
     answer,
     evaluate,
@@ -79,6 +82,7 @@ verbs = (
 )
 for verb in verbs:
     app.command(verb.NAME)(verb.command)
+train.app.command(export_reranker.NAME)(export_reranker.command)
 app.add_typer(train.app, name="train")
 app.add_typer(models.app, name="models")
 app.add_typer(labels.app, name="labels")

@@ -71,7 +71,7 @@ def agreement(model: Run, exported: Run, qrels: Qrels) -> Agreement:
     Returns:
         The comparison.
     """
-    from scipy.stats import kendalltau
+    from scipy.stats import kendalltau  # type: ignore[import-untyped,unused-ignore]
 
     differences: list[float] = []
     spreads: list[float] = []

@@ -81,20 +81,19 @@ def quantise(graph: Path, path: Path) -> None:
         graph: The fp32 graph.
         path: The ``.onnx`` file.
     """
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-    from onnxruntime.quantization.shape_inference import quant_pre_process
+    import onnxruntime.quantization as ort  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
     prepared = graph.with_name("prepared.onnx")
     large = graph.stat().st_size > LARGEST_FILE
     # Folds constants, so that weights which the exporter left behind a transposition are found.
-    quant_pre_process(str(graph), str(prepared), skip_symbolic_shape=True, save_as_external_data=large)
-    quantize_dynamic(
+    ort.shape_inference.quant_pre_process(str(graph), str(prepared), skip_symbolic_shape=True, save_as_external_data=large)
+    ort.quantize_dynamic(
         str(prepared),
         str(path),
         op_types_to_quantize=["MatMul", "Gemm", "Gather"],
         per_channel=True,
         reduce_range=True,
-        weight_type=QuantType.QInt8,
+        weight_type=ort.QuantType.QInt8,
         use_external_data_format=large,
     )
     prepared.unlink()

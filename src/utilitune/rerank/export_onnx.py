@@ -76,11 +76,10 @@ def export_reranker(
 
 
 def _check_model(model: Any, folder: Path) -> None:
-    kind = type(model.transformers_model).__name__
+    kind = type(getattr(model, "transformers_model", model)).__name__
     if not kind.endswith("ForSequenceClassification"):
         raise ConfigError(
-            f"{folder} holds a {kind}, expected a model for sequence classification, which is what "
-            "`utilitune train reranker` writes"
+            f"{folder} holds a {kind}; ONNX takes encoders with a classification head, decoder rerankers run in torch"
         )
 
 

@@ -16,10 +16,7 @@ from utilitune.rerank.export_files import GRAPHS, RUNNING, check_installed, read
 class OnnxCrossEncoder:
     """Logits of pairs by a graph that ``export_reranker`` wrote.
 
-    Attributes:
-        tokenizer: The model's tokenizer.
-        max_seq_length: Tokens a pair, special tokens included.
-        threads: Threads of one operator.
+    ``tokenizer`` and ``max_seq_length`` (tokens a pair, special tokens included) are named as a ``CrossEncoder``'s.
     """
 
     def __init__(
@@ -38,7 +35,7 @@ class OnnxCrossEncoder:
             ConfigError: If onnxruntime is not installed.
         """
         check_installed(RUNNING)
-        import onnxruntime
+        import onnxruntime  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
         self.tokenizer = tokenizer
         self.max_seq_length = max_seq_length
