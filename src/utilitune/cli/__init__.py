@@ -71,6 +71,7 @@ verbs = (
     pairs,
     rewrite,
     calibrate,
+    calibrate,
     rerank,
     answer,
     evaluate,
