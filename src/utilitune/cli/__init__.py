@@ -71,7 +71,6 @@ verbs = (
     pairs,
     rewrite,
     calibrate,
-    calibrate,
     rerank,
     answer,
     evaluate,
