@@ -117,8 +117,8 @@ def test_every_finding_is_a_section(folder):
     predicted = by_title["Does the metric predict the answer? (studies/correlation.json)"]
     assert predicted["head"] == ["metric", "lists of", "mean ρ", "Δ to nDCG", "k=1", "k=5"]
     assert predicted["lines"] == [
-        ["nDCG", "bm25", "0.300 [0.200, 0.300]", "–", "0.250", "0.350"],
-        ["UDCG", "bm25", "0.500 [0.400, 0.500]", "+0.200 [+0.100, +0.300] (+67%)", "–", "0.500"],
+        ["nDCG", "bm25", "0.300 [0.200, 0.300]", "–", "0.25", "0.35"],
+        ["UDCG", "bm25", "0.500 [0.400, 0.500]", "+0.200 [+0.100, +0.300] (+67%)", "–", "0.50"],
     ]
     assert predicted["notes"][1:] == ["questions studied 7", "Of few questions."]
 
@@ -188,5 +188,5 @@ def test_a_correlation_study_of_ours_is_read(tmp_path):
     write_json(tmp_path / "correlation.json", body)
     found, notes = findings(tmp_path)
     assert notes == []
-    assert found[0]["lines"] == [["UDCG", "bm25", "0.400 [0.300, 0.500]", "0.400"]]
+    assert found[0]["lines"] == [["UDCG", "bm25", "0.400 [0.300, 0.500]", "0.40"]]
     assert found[1]["lines"] == [["eRAG", *["0.400 [0.300, 0.500]"] * 3]]

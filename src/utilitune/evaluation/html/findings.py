@@ -132,7 +132,7 @@ def _correlation(path: Path) -> list[Section]:
         [
             *(each["metric"], each["system"], _estimate(each["spearman"])),
             *(_versus(each["versus"].get(base)) for base in bases),
-            *(_number(by_k.get((each["system"], each["metric"], k))) for k in ks),
+            *(_short(by_k.get((each["system"], each["metric"], k))) for k in ks),
         ]
         for each in means
     ]
@@ -190,6 +190,10 @@ def _json(path: Path) -> Json:
 
 def _number(value: float | None, low: float | None = None, high: float | None = None) -> str:
     return DASH if value is None else f"{value:.3f}{interval(low, high)}"
+
+
+def _short(value: float | None) -> str:
+    return DASH if value is None else f"{value:.2f}"
 
 
 def _share(count: float, of: float) -> str:
