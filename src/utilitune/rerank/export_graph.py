@@ -86,7 +86,9 @@ def quantise(graph: Path, path: Path) -> None:
     prepared = graph.with_name("prepared.onnx")
     large = graph.stat().st_size > LARGEST_FILE
     # Folds constants, so that weights which the exporter left behind a transposition are found.
-    ort.shape_inference.quant_pre_process(str(graph), str(prepared), skip_symbolic_shape=True, save_as_external_data=large)
+    ort.shape_inference.quant_pre_process(
+        str(graph), str(prepared), skip_symbolic_shape=True, save_as_external_data=large
+    )
     ort.quantize_dynamic(
         str(prepared),
         str(path),
