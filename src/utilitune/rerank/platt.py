@@ -29,8 +29,8 @@ def fit_temperature(scores: Sequence[float], targets: Sequence[float]) -> tuple[
     Raises:
         DataError: If scores or targets are all equal, or the scores do not rise with the targets.
     """
-    from scipy.optimize import minimize
-    from scipy.special import expit
+    from scipy.optimize import minimize  # type: ignore[import-untyped,unused-ignore]
+    from scipy.special import expit  # type: ignore[import-untyped,unused-ignore]
 
     raw = np.asarray(scores, np.float64)
     drawn_in = (np.asarray(targets, np.float64) * len(raw) + 1) / (len(raw) + 2)

@@ -48,9 +48,7 @@ class UtilityReranker:
         self.batch_size = batch_size
         self.calibration = calibration
         self._trimmer = PairTrimmer(model.tokenizer, model.max_seq_length, query_share)
-        self._ranking_counts: Counter[str] = Counter(
-            non_finite=0, tied=0, reranked=0, dropped=0, abstained=0
-        )
+        self._ranking_counts: Counter[str] = Counter(non_finite=0, tied=0, reranked=0, dropped=0, abstained=0)
 
     @classmethod
     def load(
