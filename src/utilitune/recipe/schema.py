@@ -245,6 +245,20 @@ class RerankerTraining(_Section):
         return self.rescale or LOSSES[self.loss].rule
 
 
+class WarmUp(_Section):
+    """Before any label: the cross-encoder learns to repeat a retriever's order, on questions that no label is spent on.
+
+    Attributes:
+        retriever: Whose order; its scores are the targets.
+        queries: Training questions, others than the labelled ones as long as there are any.
+        epochs: Passes over them.
+    """
+
+    retriever: str = "dense"
+    queries: int = Field(ge=1)
+    epochs: int = Field(default=1, ge=1)
+
+
 class RerankerSection(_Section):
     """The reranker's stages; they use the stand-alone questions (no history).
 
@@ -258,6 +272,7 @@ class RerankerSection(_Section):
         train_depth: Candidates a training question and first stage to label, ``null`` for ``depth``.
         utilities: Utility names; several are averaged after rescaling within the query.
         training: Training.
+        warm_up: What every training starts from instead of ``base``, a row of its own; ``null`` for none.
         rivals: Other labels to train the same reranker by, with the same settings: ``gold`` (the judgements), or
             utility names.
         untrained: Whether the starting weights get a row of their own.
@@ -277,6 +292,7 @@ class RerankerSection(_Section):
     train_depth: int | None = Field(default=None, ge=2)
     utilities: list[str] = Field(default=["question-gain"], min_length=1)
     training: RerankerTraining = RerankerTraining()
+    warm_up: WarmUp | None = None
     rivals: list[str] = []
     untrained: bool = False
     interpolate: bool = False
@@ -395,6 +411,9 @@ class Recipe(_Section):
         for name in self.reranker.first_stages if self.reranker.enabled else ():
             if name not in self.retrievers:
                 raise ValueError(f"reranker.first_stage: found {name!r}, expected one of: {known}")
+        warm_up = self.reranker.warm_up if self.reranker.enabled else None
+        if warm_up and warm_up.retriever not in self.retrievers:
+            raise ValueError(f"reranker.warm_up.retriever: found {warm_up.retriever!r}, expected one of: {known}")
         for name in self.rewriter.reward.retrievers:
             if name not in self.retrievers:
                 raise ValueError(f"rewriter.reward.retrievers: found {name!r}, expected one of: {known}")

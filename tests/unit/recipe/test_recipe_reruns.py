@@ -22,7 +22,16 @@ AFTER_LABEL = {"train-reranker", "rerank", "utility", "answer", "evaluate"}
 AFTER_RETRIEVE = {"label", *AFTER_LABEL}
 ASKED = {
     *("train-sft", "train-grpo", "yardsticks", "best-of", "answer-rewrites", "transfer"),
-    *("label-rivals", "train-rivals", "label-test", "fit-theta", "label-second", "train-second", "answer-second"),
+    *(
+        "warm-up",
+        "label-rivals",
+        "train-rivals",
+        "label-test",
+        "fit-theta",
+        "label-second",
+        "train-second",
+        "answer-second",
+    ),
 }
 """Stages that the tiny recipe does not ask for."""
 ALL = set(STAGES) - ASKED
@@ -106,6 +115,7 @@ KEYS = {
     "reranker.training.epochs=1": AFTER_LABEL,
     "reranker.train_depth=3": {"label", *AFTER_LABEL},
     "reranker.rivals=[gold]": {"label-rivals", "train-rivals", "rerank", "utility", "answer", "evaluate"},
+    "reranker.warm_up={retriever: bm25, queries: 2}": {"warm-up", *AFTER_LABEL},
     "reranker.untrained=true": {"rerank", "utility", "answer", "evaluate"},
     "reranker.interpolate=true": {"rerank", "utility", "answer", "evaluate"},
     "reranker.oracle=true": {"label-test", "utility", "answer", "evaluate"},

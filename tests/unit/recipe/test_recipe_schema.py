@@ -124,6 +124,7 @@ def test_what_would_stop_the_run_hours_later_stops_it_now(tmp_path, text, messag
         ("reranker: {first_stage: [bm25, dense]}\n", r"first_stage: found 'dense', expected one of: bm25"),
         ("reranker: {first_stage: []}\n", r"first_stage: found an empty list"),
         ("reranker: {depth: 5, train_depth: 6}\n", r"train_depth: found 6, expected at most depth \(5\)"),
+        ("reranker: {warm_up: {retriever: other, queries: 2}}\n", r"warm_up.retriever: found 'other', expected one of"),
         ("reranker: {rivals: [gold, gold]}\n", r"rivals: found gold, gold, expected each of them once"),
         ("reranker: {rivals: [entropy]}\n", r"reranker.rivals: .*'entropy'.*entropy-drop"),
         ("reranker: {rivals: ['grogu:mean-entropy', 'grogu:mean-entropy,prompt=answer']}\n", r"are both called"),

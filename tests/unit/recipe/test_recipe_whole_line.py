@@ -74,7 +74,10 @@ def whole(tiny, recipe, monkeypatch):
         f"evaluation.transfer=[{tiny / 'away'}]",
         "reranker.training={epochs: 1, max_length: 64}",
         "reranker.rivals=[gold, information-gain]",
-        "reranker={interpolate: true, oracle: true, untrained: true}",
+        "reranker.warm_up={retriever: bm25, queries: 2}",
+        "reranker.interpolate=true",
+        "reranker.oracle=true",
+        "reranker.untrained=true",
         f"reranker.second_generator={tiny / 'second'}",
         "evaluation.udcg_k=2",
         "evaluation.theta_queries=4",
@@ -129,7 +132,13 @@ def reranked_by_all(whole, tables):
     trained = [f"trained on {name}" for name in ("gold relevance", "information-gain")] + ["tuned reranker"]
     mixed = [row for name in trained for row in (name, f"{name} + first stage")]
     oracles = ["oracle by utility", "oracle order of the first stage"]
-    assert [row["name"] for row in main["rows"]] == ["first stage", "untrained weights", *mixed, *oracles]
+    assert [row["name"] for row in main["rows"]] == [
+        "first stage",
+        "untrained weights",
+        "warmed up, no label",
+        *mixed,
+        *oracles,
+    ]
     answers = [f"{measure}@{k}" for measure in ("contains", "distracted") for k in (1, 2)]
     theta = (whole.out / "fit-theta" / "theta.json").is_file()
     assert main["columns"] == ["MRR@10", "nDCG@10", "UDCG@2", *(["UDCGθ@2"] if theta else []), *answers]

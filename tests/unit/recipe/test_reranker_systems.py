@@ -13,9 +13,11 @@ RUN = Run({"q": [("a", 3.0), ("b", 2.0), ("c", 1.0)]})
 
 def test_rows_come_in_the_order_of_the_table():
     assert reranked_rows(RerankerSection()) == ["tuned reranker"]
-    whole = RerankerSection(rivals=["gold", "entropy-drop"], untrained=True, interpolate=True)
+    asked = {"untrained": True, "warm_up": {"queries": 5}, "interpolate": True}
+    whole = RerankerSection(rivals=["gold", "entropy-drop"], **asked)
     assert reranked_rows(whole) == [
         "untrained weights",
+        "warmed up, no label",
         "trained on gold relevance",
         "trained on gold relevance + first stage",
         "trained on entropy-drop",
@@ -23,7 +25,7 @@ def test_rows_come_in_the_order_of_the_table():
         "tuned reranker",
         "tuned reranker + first stage",
     ]
-    assert len({slug(row) for row in reranked_rows(whole)}) == 7
+    assert len({slug(row) for row in reranked_rows(whole)}) == 8
 
 
 def test_the_answers_that_the_page_shows_keep_their_names():

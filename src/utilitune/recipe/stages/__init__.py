@@ -14,6 +14,7 @@ from utilitune.recipe.stages import (
     rewriter,
     rewriter_answers,
     transfer,
+    warm_up,
 )
 
 STAGES: dict[str, Stage] = {
@@ -34,6 +35,7 @@ STAGES: dict[str, Stage] = {
         rewriter_answers.ANSWER,
         transfer.TRANSFER,
         reranker.RETRIEVE,
+        warm_up.WARM_UP,
         reranker.LABEL,
         reranker.LABEL_RIVALS,
         reranker_reading.LABEL_TEST,

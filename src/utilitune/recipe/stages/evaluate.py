@@ -78,7 +78,17 @@ EVALUATE = Stage(
     about="score everything, before and after, and write the report",
     needs=(
         *("data", "index", "agreement", "rewrite", "best-of", "answer-rewrites", "transfer"),
-        *("retrieve", "train-reranker", "train-rivals", "label-test", "rerank", "utility", "fit-theta", "answer"),
+        *(
+            "retrieve",
+            "warm-up",
+            "train-reranker",
+            "train-rivals",
+            "label-test",
+            "rerank",
+            "utility",
+            "fit-theta",
+            "answer",
+        ),
         *("train-second", "answer-second"),
     ),
     keys=tuple(Recipe.model_fields),

@@ -10,6 +10,7 @@ from utilitune.recipe.stages.left_out import unless
 from utilitune.recipe.stages.reranker_labels import label_candidates, training_candidates, training_groups
 from utilitune.recipe.stages.reranker_systems import GOLD, model_folders, rival_row
 from utilitune.recipe.stages.reranker_training import fit_reranker
+from utilitune.recipe.stages.warm_up import starting_point
 from utilitune.recipe.workspace import Workspace
 from utilitune.records import write_run
 
@@ -43,13 +44,15 @@ def _label_rivals(workspace: Workspace) -> Mapping[str, Any]:
 
 
 def _train(workspace: Workspace) -> Mapping[str, Any]:
-    return fit_reranker(workspace, training_groups(workspace), workspace.folder("train-reranker"))
+    folder = workspace.folder("train-reranker")
+    return fit_reranker(workspace, training_groups(workspace), folder, starting_point(workspace))
 
 
 def _train_rivals(workspace: Workspace) -> Mapping[str, Any]:
     counts: dict[str, Any] = {}
     for rival in workspace.recipe.reranker.rivals:
-        made = fit_reranker(workspace, training_groups(workspace, rival), model_folders(workspace)[rival_row(rival)])
+        folder = model_folders(workspace)[rival_row(rival)]
+        made = fit_reranker(workspace, training_groups(workspace, rival), folder, starting_point(workspace))
         counts |= {f"{rival}_{kind}": count for kind, count in made.items()}
     return counts
 
@@ -93,8 +96,8 @@ LABEL_RIVALS = Stage(
 TRAIN = Stage(
     name="train-reranker",
     about="fine-tune a cross-encoder on the labels",
-    needs=("data", "label"),
-    keys=("reranker.base", "reranker.utilities", "reranker.training", "seed"),
+    needs=("data", "label", "warm-up"),
+    keys=("reranker.base", "reranker.warm_up", "reranker.utilities", "reranker.training", "seed"),
     code=("records", "generator", "scoring", "rerank"),
     action=_train,
     left_out=unless("reranker", "train_questions"),
@@ -102,8 +105,8 @@ TRAIN = Stage(
 TRAIN_RIVALS = Stage(
     name="train-rivals",
     about="fine-tune the same cross-encoder on other labels, judgements among them",
-    needs=("data", "retrieve", "label-rivals"),
-    keys=("reranker.base", *_CANDIDATES, "reranker.rivals", "reranker.training", "seed"),
+    needs=("data", "retrieve", "label-rivals", "warm-up"),
+    keys=("reranker.base", "reranker.warm_up", *_CANDIDATES, "reranker.rivals", "reranker.training", "seed"),
     code=("records", "generator", "scoring", "rerank"),
     action=_train_rivals,
     left_out=unless("reranker", "train_questions", asked="rivals"),

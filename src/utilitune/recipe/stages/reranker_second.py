@@ -11,6 +11,7 @@ from utilitune.recipe.stages.left_out import unless
 from utilitune.recipe.stages.reranker_labels import label_candidates, training_candidates, training_groups
 from utilitune.recipe.stages.reranker_systems import FIRST, TUNED, first_stage_run, run_file
 from utilitune.recipe.stages.reranker_training import fit_reranker
+from utilitune.recipe.stages.warm_up import starting_point
 from utilitune.recipe.workspace import Workspace
 from utilitune.records import Run, read_run, write_answers, write_run
 
@@ -42,7 +43,8 @@ def _train_second(workspace: Workspace) -> Mapping[str, Any]:
     from utilitune.rerank import UtilityReranker
 
     folder, section = workspace.folder("train-second"), workspace.recipe.reranker
-    counts = fit_reranker(workspace, training_groups(workspace, folder="label-second"), folder / "model")
+    groups = training_groups(workspace, folder="label-second")
+    counts = fit_reranker(workspace, groups, folder / "model", starting_point(workspace))
     reranker = UtilityReranker.load(folder / "model")
     for name in workspace.recipe.retrievers:
         run = reranker.rerank(first_stage_run(workspace, name), workspace.dataset, depth=section.depth)
@@ -108,9 +110,9 @@ LABEL_SECOND = Stage(
 TRAIN_SECOND = Stage(
     name="train-second",
     about="fine-tune the same cross-encoder on them, rerank the test questions' candidates",
-    needs=("data", "retrieve", "label-second"),
+    needs=("data", "retrieve", "label-second", "warm-up"),
     keys=(
-        *("reranker.second_generator", "reranker.base", "reranker.depth", "reranker.utilities"),
+        *("reranker.second_generator", "reranker.base", "reranker.warm_up", "reranker.depth", "reranker.utilities"),
         *("reranker.training", "retrievers", "seed"),
     ),
     code=("records", "generator", "scoring", "rerank"),

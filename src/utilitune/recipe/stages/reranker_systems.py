@@ -12,7 +12,8 @@ from utilitune.recipe.schema import RerankerSection
 from utilitune.recipe.workspace import Workspace
 from utilitune.records import Run, read_labels, read_run
 
-FIRST, TUNED, UNTRAINED = "first stage", "tuned reranker", "untrained weights"
+FIRST, TUNED = "first stage", "tuned reranker"
+UNTRAINED, WARM = "untrained weights", "warmed up, no label"
 BY_UTILITY, BY_GOLD = "oracle by utility", "oracle order of the first stage"
 GOLD = "gold"
 """The rival whose labels are the judgements."""
@@ -35,7 +36,7 @@ def model_folders(workspace: Workspace) -> dict[str, Path]:
 
 def reranked_rows(section: RerankerSection) -> list[str]:
     """Return the rows that models order, in the order of a table."""
-    rows = [UNTRAINED] if section.untrained else []
+    rows = ([UNTRAINED] if section.untrained else []) + ([WARM] if section.warm_up else [])
     for row in (*map(rival_row, section.rivals), TUNED):
         rows += [row, f"{row}{MIXED}"] if section.interpolate else [row]
     return rows

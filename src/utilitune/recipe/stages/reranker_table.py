@@ -17,6 +17,7 @@ from utilitune.recipe.stages.reranker_systems import (
     FIRST,
     MIXED,
     TUNED,
+    WARM,
     answer_file,
     gold_order,
     model_folders,
@@ -234,7 +235,9 @@ def _weights(workspace: Workspace, name: str) -> list[str]:
 def _training_notes(workspace: Workspace) -> list[str]:
     """Say which epoch each reranker is of, and what its training warned about."""
     notes = []
-    for row, folder in reversed(model_folders(workspace).items()):
+    folders = [*reversed(model_folders(workspace).items())]
+    folders += [(WARM, workspace.folder("warm-up"))] if workspace.recipe.reranker.warm_up else []
+    for row, folder in folders:
         report = read_json(folder / "training.json")
         epoch = report["kept_epoch"]
         kept = (

@@ -15,13 +15,17 @@ if TYPE_CHECKING:
 REPORT = "training.json"
 
 
-def fit_reranker(workspace: Workspace, groups: Groups, folder: Path) -> Mapping[str, Any]:
+def fit_reranker(
+    workspace: Workspace, groups: Groups, folder: Path, base: str | Path, epochs: int | None = None
+) -> Mapping[str, Any]:
     """Train unless the folder holds a finished training, which writes its report last.
 
     Args:
         workspace: The run.
         groups: What to train on.
         folder: Where the model goes.
+        base: What to start from.
+        epochs: Instead of the recipe's.
 
     Returns:
         Counts for the stage's record.
@@ -34,12 +38,12 @@ def fit_reranker(workspace: Workspace, groups: Groups, folder: Path) -> Mapping[
         config = RerankerConfig(
             loss=section.training.loss,
             learning_rate=section.training.lr,
-            epochs=section.training.epochs,
+            epochs=epochs or section.training.epochs,
             batch_pairs=section.training.batch_pairs,
             max_length=section.training.max_length,
             seed=workspace.recipe.seed,
         )
-        train_reranker(groups, section.base, folder, config)
+        train_reranker(groups, str(base), folder, config)
     report = read_json(folder / REPORT)
     return {
         **{kind: report[kind] for kind in ("groups", "pairs", "steps", "kept_epoch")},

@@ -13,6 +13,7 @@ from utilitune.recipe.stages.reranker_labels import training_groups
 from utilitune.recipe.stages.reranker_systems import (
     MIXED,
     UNTRAINED,
+    WARM,
     first_stage_run,
     model_folders,
     rival_row,
@@ -20,6 +21,7 @@ from utilitune.recipe.stages.reranker_systems import (
     slug,
 )
 from utilitune.recipe.stages.reranker_training import REPORT
+from utilitune.recipe.stages.warm_up import starting_point
 from utilitune.recipe.workspace import Workspace
 from utilitune.records import Run, read_json, write_json, write_run
 
@@ -35,6 +37,8 @@ def _rerankers(workspace: Workspace) -> Iterator[tuple[str, UtilityReranker]]:
     if section.untrained:
         seed, limit = workspace.recipe.seed, section.training.max_length
         yield UNTRAINED, UtilityReranker.untrained(section.base, seed=seed, max_length=limit)
+    if section.warm_up:
+        yield WARM, UtilityReranker.load(starting_point(workspace))
     for row, folder in model_folders(workspace).items():
         yield row, UtilityReranker.load(folder)
 
@@ -51,7 +55,7 @@ def _rerank(workspace: Workspace) -> Mapping[str, Any]:
                 runs[name] = reranker.rerank(first_stage_run(workspace, name), workspace.dataset, depth=section.depth)
                 write_run(run_file(workspace, name, row), runs[name])
             found: dict[str, Any] = {"counts": dict(reranker.counts)}
-            if section.interpolate and row != UNTRAINED:
+            if section.interpolate and row not in (UNTRAINED, WARM):
                 found["weights"] = _mix(workspace, row, reranker, runs)
             write_json(record, found)
         counts.update(read_json(record)["counts"])
@@ -85,10 +89,10 @@ def _mix(workspace: Workspace, row: str, reranker: UtilityReranker, runs: Mappin
 RERANK = Stage(
     name="rerank",
     about="rerank the test questions' candidates",
-    needs=("data", "retrieve", "label", "label-rivals", "train-reranker", "train-rivals"),
+    needs=("data", "retrieve", "label", "label-rivals", "warm-up", "train-reranker", "train-rivals"),
     keys=(
         *("retrievers", "seed", "reranker.base", "reranker.depth", "reranker.first_stage", "reranker.utilities"),
-        *("reranker.training", "reranker.rivals", "reranker.untrained", "reranker.interpolate"),
+        *("reranker.training", "reranker.warm_up", "reranker.rivals", "reranker.untrained", "reranker.interpolate"),
     ),
     code=("records", "evaluation", "scoring", "rerank"),
     action=_rerank,
