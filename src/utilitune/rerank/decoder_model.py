@@ -128,7 +128,7 @@ def new_decoder(
     # Before anything is built: adapter and head are drawn from this generator.
     set_seed(seed)
     body, tokenizer = _load(source, base, decoder.head)
-    prompt = DecoderPrompt(tokenizer, Path(decoder.prompt or PROMPT), _window(body, tokenizer, base))
+    prompt = DecoderPrompt(tokenizer, Path(decoder.prompt or PROMPT), _window(body, tokenizer, base), base)
     head = _new_head(decoder, prompt, body)
     targets = decoder.lora_targets
     adapter = LoraConfig(
@@ -165,7 +165,7 @@ def open_decoder(folder: Path, *, device: str = "auto", trainable: bool = False)
         raise DataError(f"{folder} is no whole decoder reranker: {', '.join(missing)} is missing; copy it again")
     source = card.locate(folder)
     body, tokenizer = _load(source, card.base, card.head, str(folder))
-    prompt = DecoderPrompt(tokenizer, folder / PROMPT_FILE, _window(body, tokenizer, card.base))
+    prompt = DecoderPrompt(tokenizer, folder / PROMPT_FILE, _window(body, tokenizer, card.base), card.base)
     if (prompt.hash, prompt.chat_template_hash) != (card.prompt_hash, card.chat_template_hash):
         raise DataError(f"{folder}: prompt or chat template changed since the training; copy the folder again")
     head: YesNoHead | LinearHead

@@ -21,6 +21,7 @@ class DecoderPrompt:
         tokenizer: A fast tokenizer; its chat template is used where it has one.
         path: YAML file of the prompt.
         window: Tokens that the model can read.
+        model: Name of the model, for messages.
 
     Attributes:
         path: YAML file of the prompt.
@@ -35,7 +36,7 @@ class DecoderPrompt:
     window: int
     room: int
 
-    def __init__(self, tokenizer: Any, path: Path, window: int) -> None:
+    def __init__(self, tokenizer: Any, path: Path, window: int, model: str = "the model") -> None:
         from utilitune.generator import load_prompt
         from utilitune.generator.rendering import Renderer
 
@@ -43,7 +44,7 @@ class DecoderPrompt:
         self.window = window
         self._tokenizer = tokenizer
         self._template = load_prompt(path)
-        self._renderer = Renderer(tokenizer)
+        self._renderer = Renderer(tokenizer, model=model)
         # Not by the tokenizer's own rule, which may put an end token after the prompt's last word.
         first = tokenizer("a", verbose=False)["input_ids"][:1]
         self._lead = first if first and first[0] == tokenizer.bos_token_id else []

@@ -117,8 +117,7 @@ def world(tmp_path, tiny_bert):
     ("source", "options", "teacher"),
     [
         ("labels.jsonl", ["--data", "data"], ["information-gain@00000001"]),
-        ("groups.jsonl", [], []),
-        ("labels.jsonl", ["--data", "data", "--reranker", "reranker"], ["reranker"]),
+        ("groups.jsonl", ["--reranker", "reranker"], ["reranker"]),
         ("run.trec", ["--data", "data", "--reranker", "reranker", "--depth", "5"], ["reranker"]),
     ],
 )
@@ -131,6 +130,8 @@ def test_the_command_and_the_index_after_it(world, tiny_encoder, monkeypatch, so
     report = json.loads((world / "encoder" / "training.json").read_text())
     assert report["teacher"] == teacher
     assert report["groups"] + report["epochs"][0]["dev"]["queries"] == 10
+    if source != "labels.jsonl":
+        return
     done = CliRunner().invoke(app, ["index", "data", "--kind", "dense", "--encoder", "encoder", "--out", "index", "-q"])
     assert done.exit_code == 0, done.output
     done = CliRunner().invoke(app, ["retrieve", "data", "--index", "index", "--out", "tuned.trec", "-q"])
