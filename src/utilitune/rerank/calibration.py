@@ -169,7 +169,7 @@ def calibrate(
     return Calibration(
         temperature=temperature,
         shift=shift,
-        threshold=choose_threshold(scores, worths, k),
+        threshold=choose_threshold(scores, worths, k, [group.conversation or group.query_id for group in held_out]),
         targets={
             **(groups.account() if isinstance(groups, Groups) else {}),
             "helps_above": helps_above,

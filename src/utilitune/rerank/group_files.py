@@ -64,13 +64,17 @@ def read_groups(path: Path | str) -> Groups:
     groups = [_group(f"{path}:{line}", row) for line, row in read_rows(path)]
     side = _manifest_path(path)
     account: dict[str, Any] = json.loads(side.read_text(encoding="utf-8")) if side.exists() else {}
+    try:
+        relevance = Relevance(**account["relevance"]) if account.get("relevance") else None
+    except TypeError as error:
+        raise DataError(f"{side}: relevance is {account['relevance']!r}; source, threshold, gamma expected") from error
     return Groups(
         groups,
         dict(account.get("drops", {})),
         str(account.get("rescale", "none")),
         float(account.get("temperature", 1.0)),
         tuple(account.get("label_sets", ())),
-        Relevance(**account["relevance"]) if account.get("relevance") else None,
+        relevance,
     )
 
 

@@ -18,8 +18,8 @@ class Threshold:
         k: Passages a query at most.
         value: Mean over queries of the summed worth of what is kept.
         value_of_all: The same without a threshold.
-        cross_fitted: ``value`` with each half of the queries cut by the threshold chosen on the other: what to
-            expect of new queries; ``None`` with fewer than 2.
+        cross_fitted: ``value`` with each half of the conversations cut by the threshold chosen on the other:
+            what to expect of new queries; ``None`` with fewer than 2.
         kept: Passages kept.
         of: Passages among the first k.
         abstained: Queries with nothing kept.
@@ -37,7 +37,12 @@ class Threshold:
     queries: int
 
 
-def choose_threshold(scores: Sequence[Sequence[float]], worths: Sequence[Sequence[float]], k: int) -> Threshold:
+def choose_threshold(
+    scores: Sequence[Sequence[float]],
+    worths: Sequence[Sequence[float]],
+    k: int,
+    conversations: Sequence[str] | None = None,
+) -> Threshold:
     """Choose the threshold of most worth: keep of the first k passages those with ``score >= threshold``.
 
     The worth of a passage is what showing it gains (positive) or costs (negative), so that a query whose
@@ -48,6 +53,7 @@ def choose_threshold(scores: Sequence[Sequence[float]], worths: Sequence[Sequenc
         scores: One list a query, one finite logit a candidate.
         worths: Same shape, such as UDCG's summands.
         k: Passages a query at most, >= 1.
+        conversations: One a query; ``None`` where each is its own.
 
     Returns:
         The threshold and its account.
@@ -56,8 +62,12 @@ def choose_threshold(scores: Sequence[Sequence[float]], worths: Sequence[Sequenc
     score = _best(tops)
     kept = [[worth for value, worth in top if score is None or value >= score] for top in tops]
     crossed = None
-    if len(tops) > 1:
-        halves = tops[0::2], tops[1::2]
+    units = list(dict.fromkeys(conversations or map(str, range(len(tops)))))
+    if len(units) > 1:
+        first = set(units[0::2])
+        halves: tuple[list[_Top], list[_Top]] = ([], [])
+        for unit, top in zip(conversations or units, tops, strict=True):
+            halves[unit in first].append(top)
         worth = sum(_value(half, _best(other)) for half, other in (halves, halves[::-1]))
         crossed = worth / len(tops)
     return Threshold(

@@ -62,3 +62,14 @@ def test_the_cross_fitted_value_is_what_the_other_half_s_threshold_gives():
     assert made.cross_fitted == pytest.approx(0.0)
     assert made.value == pytest.approx(0.5)
     assert choose_threshold([[1.0, 0.0]], [[1.0, -1.0]], k=5).cross_fitted is None
+
+
+def test_a_conversation_is_in_one_half():
+    scores, worths = [[1.0, 0.0], [1.1, 0.1], [3.0, 2.0], [3.1, 2.1]], [[1.0, -1.0]] * 4
+    apart = choose_threshold(scores, worths, 5, ["a", "a", "b", "b"])
+    # a keeps >= .55: of b all, 0. b keeps >= 2.55: of a nothing, 0.
+    assert apart.cross_fitted == pytest.approx(0.0)
+    assert choose_threshold(scores, worths, 5, ["a", "b", "a", "b"]).cross_fitted == pytest.approx(
+        choose_threshold(scores, worths, 5).cross_fitted
+    )
+    assert choose_threshold(scores, worths, 5, ["a"] * 4).cross_fitted is None
