@@ -11,7 +11,7 @@ pytestmark = pytest.mark.integration
 
 
 def test_a_small_study_and_its_second_run(tmp_path):
-    world = make_sample(passages=120, questions=20, conversations=1)
+    world = make_sample(passages=300, questions=20, conversations=1)
     world = world.subset([query for query in world.queries if not query.history])
     generator = load_generator("packaged:smollm2-135m-instruct", dtype="float32")
     systems = {"bm25": Bm25Retriever.build(world.corpus)}

@@ -35,7 +35,6 @@ from utilitune.generator.protocol import Generator
 from utilitune.records.answer import Answer
 from utilitune.records.dataset import Dataset
 from utilitune.records.manifest import manifest
-from utilitune.records.run import Run
 from utilitune.scoring.labelling import MAX_FAILED, Specs
 from utilitune.scoring.protocol import Utility
 from utilitune.scoring.registry import make_utility
@@ -291,6 +290,6 @@ def _hash(found: Found) -> str:
 
 def _settings(system: System) -> object:
     """Return what made a ranking, as far as it is known."""
-    if isinstance(system, Run):
+    if isinstance(system, Mapping):
         return "a run"
     return getattr(system, "settings", type(system).__name__)

@@ -138,7 +138,7 @@ def _search(
     depth: int,
     counts: Counter[str],
 ) -> dict[str, tuple[Passage, ...]]:
-    if isinstance(system, Run):
+    if isinstance(system, Mapping):
         run: Mapping[str, list[tuple[str, float]]] = system
         missing = sum(query.id not in run for query in queries)
         counts[f"{name}: questions that the run lacks"] = missing

@@ -4,6 +4,7 @@ import math
 import random
 import re
 
+from utilitune.evaluation.study.correlation_lists import RankedList
 from utilitune.generator.protocol import Continuation, Generation, GeneratorIdentity, TaskResult
 from utilitune.records import Dataset, Passage, Query, Run
 from utilitune.scoring import Value
@@ -92,3 +93,18 @@ def planted(questions=40, seed=0, depth=DEPTH):
         qrels[f"q{number}"] = {ids[gold]: 1.0}
         run[f"q{number}"] = [(each, float(depth - place)) for place, each in enumerate(ids)]
     return Dataset(corpus, queries, qrels, "planted"), run
+
+
+def noise(seed, n=60, k=DEPTH):
+    """Lists whose outcome has nothing to do with anything."""
+    rng = random.Random(seed)
+    lists = []
+    for number in range(n):
+        gold = rng.randrange(k)
+        relevant = tuple(place == gold for place in range(k))
+        utilities = tuple(rng.uniform(0.05, 0.95) for _ in range(k))
+        ids = tuple(map(str, range(k)))
+        lists.append(
+            RankedList(f"q{number}", "s", k, ids, relevant, utilities, (0.0,) * k, {}, rng.random() < 0.4, False)
+        )
+    return lists
