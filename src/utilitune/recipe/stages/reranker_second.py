@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from utilitune.generator import Generator
 
 OWN, OTHERS = "trained with its own labels", "trained with the other generator's labels"
+RUN = "reranked.trec"
 _SHORT = {FIRST: "first", OWN: "own", OTHERS: "others"}
 READERS = ("generator", "second")
 """Who answers: the recipe's generator and the second one."""
@@ -46,26 +47,28 @@ def _train_second(workspace: Workspace) -> Mapping[str, Any]:
     groups = training_groups(workspace, folder="label-second")
     counts = fit_reranker(workspace, groups, folder / "model", starting_point(workspace))
     reranker = UtilityReranker.load(folder / "model")
-    for name in workspace.recipe.retrievers:
-        run = reranker.rerank(first_stage_run(workspace, name), workspace.dataset, depth=section.depth)
-        write_run(folder / f"{name}.trec", run)
+    run = first_stage_run(workspace, compared_over(workspace))
+    write_run(folder / RUN, reranker.rerank(run, workspace.dataset, depth=section.depth))
     return {**counts, **{f"reranking_{kind}": count for kind, count in reranker.counts.items()}}
 
 
-def second_runs(workspace: Workspace, retriever: str) -> dict[str, dict[str, Run]]:
-    """Return ``{reader: {row: run}}``: to each generator the reranker of its own labels and that of the other's."""
-    first = first_stage_run(workspace, retriever)
-    ours = read_run(run_file(workspace, retriever, TUNED))
-    theirs = read_run(workspace.folder("train-second") / f"{retriever}.trec")
-    return {
-        "generator": {FIRST: first, OTHERS: theirs, OWN: ours},
-        "second": {FIRST: first, OTHERS: ours, OWN: theirs},
-    }
+def compared_over(workspace: Workspace) -> str:
+    """Return the retriever whose candidates are reranked: the first one of ``reranker.first_stage``."""
+    return workspace.recipe.reranker.first_stages[0]
 
 
-def second_file(retriever: str, reader: str, row: str, k: int) -> str:
+def _orders(workspace: Workspace, reader: str) -> dict[str, Run]:
+    """Return the first stage and, for a reader, the reranker of its own labels and that of the other's."""
+    name = compared_over(workspace)
+    ours = read_run(run_file(workspace, name, TUNED))
+    theirs = read_run(workspace.folder("train-second") / RUN)
+    own, others = (ours, theirs) if reader == "generator" else (theirs, ours)
+    return {FIRST: first_stage_run(workspace, name), OTHERS: others, OWN: own}
+
+
+def second_file(reader: str, row: str, k: int) -> str:
     """Return the name of the file with a reader's answers."""
-    return f"{retriever}.{reader}.{_SHORT[row]}.top{k}.jsonl"
+    return f"{reader}.{_SHORT[row]}.top{k}.jsonl"
 
 
 def _answer_second(workspace: Workspace) -> Mapping[str, Any]:
@@ -80,18 +83,12 @@ def _answer_second(workspace: Workspace) -> Mapping[str, Any]:
 def _answers_by(workspace: Workspace, reader: str) -> dict[str, Any]:
     recipe = workspace.recipe
     queries = workspace.queries("test_questions", recipe.reranker.test_queries)
-    runs = {name: second_runs(workspace, name)[reader] for name in recipe.retrievers}
-    shown = [
-        (name, row, run, k)
-        for name, rows in runs.items()
-        for row, run in rows.items()
-        for k in recipe.evaluation.answer_ks
-    ]
-    wanted = {context(query.id, run, k) for *_, run, k in shown for query in queries}
+    shown = [(row, run, k) for row, run in _orders(workspace, reader).items() for k in recipe.evaluation.answer_ks]
+    wanted = {context(query.id, run, k) for _, run, k in shown for query in queries}
     model = workspace.generator if reader == "generator" else second_generator(workspace)
     found = answer_contexts(queries, wanted, workspace.dataset.passages(), model, workspace.store)
-    for name, row, run, k in shown:
-        path = workspace.folder("answer-second") / second_file(name, reader, row, k)
+    for row, run, k in shown:
+        path = workspace.folder("answer-second") / second_file(reader, row, k)
         write_answers(path, answers_of(queries, run, k, found))
     return {f"{reader}_contexts": len(wanted), f"{reader}_failed": len(wanted) - len(found)}
 
@@ -113,7 +110,7 @@ TRAIN_SECOND = Stage(
     needs=("data", "retrieve", "label-second", "warm-up"),
     keys=(
         *("reranker.second_generator", "reranker.base", "reranker.warm_up", "reranker.depth", "reranker.utilities"),
-        *("reranker.training", "retrievers", "seed"),
+        *("reranker.training", "reranker.first_stage", "seed"),
     ),
     code=("records", "generator", "scoring", "rerank"),
     action=_train_second,
@@ -124,7 +121,7 @@ ANSWER_SECOND = Stage(
     about="let both generators answer with both rerankers",
     needs=("data", "retrieve", "rerank", "train-second"),
     keys=(
-        *("generator", "reranker.second_generator", "retrievers", "reranker.test_queries"),
+        *("generator", "reranker.second_generator", "reranker.first_stage", "reranker.test_queries"),
         *("evaluation.answer_k", "seed"),
     ),
     code=("records", "generator", "scoring", "evaluation"),

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from utilitune.evaluation import Row, Table, evaluate
 from utilitune.recipe.stages.answer_values import add_values
-from utilitune.recipe.stages.reranker_second import OTHERS, OWN, READERS, second_file
+from utilitune.recipe.stages.reranker_second import OTHERS, OWN, READERS, compared_over, second_file
 from utilitune.recipe.stages.reranker_systems import FIRST
 from utilitune.recipe.workspace import Workspace
 from utilitune.records import read_answers
 
 
 def second_table(workspace: Workspace) -> list[Table | str]:
-    """Return the table, a block for each retriever and answering generator, or why there is none."""
+    """Return the table, a block for each answering generator, or why there is none."""
     recipe = workspace.recipe
     queries = workspace.queries("test_questions", recipe.reranker.test_queries)
     if not any(query.answers for query in queries):
@@ -21,22 +21,21 @@ def second_table(workspace: Workspace) -> list[Table | str]:
     asked, ks = workspace.dataset.subset(queries), recipe.evaluation.answer_ks
     names = {"generator": recipe.generator, "second": str(recipe.reranker.second_generator)}
     rows: list[Row] = []
-    for retriever in recipe.retrievers:
-        for reader in READERS:
-            block: dict[str, Row] = {}
-            for k in ks:
-                given = {
-                    row: read_answers(workspace.folder("answer-second") / second_file(retriever, reader, row, k))
-                    for row in (FIRST, OTHERS, OWN)
-                }
-                for row in evaluate(asked, {}, ["contains"], answers=given).rows():
-                    counts = {f"{kind}, top {k}": count for kind, count in row.counts.items()}
-                    values = {f"contains@{k}": row.values["contains"]}
-                    add_values(block, [replace(row, values=values, counts=counts)])
-            rows += [replace(row, block=f"{retriever}, answered by {names[reader]}") for row in block.values()]
+    for reader in READERS:
+        block: dict[str, Row] = {}
+        for k in ks:
+            given = {
+                row: read_answers(workspace.folder("answer-second") / second_file(reader, row, k))
+                for row in (FIRST, OTHERS, OWN)
+            }
+            for row in evaluate(asked, {}, ["contains"], answers=given).rows():
+                counts = {f"{kind}, top {k}": count for kind, count in row.counts.items()}
+                values = {f"contains@{k}": row.values["contains"]}
+                add_values(block, [replace(row, values=values, counts=counts)])
+        rows += [replace(row, block=f"answered by {names[reader]}") for row in block.values()]
     return [
         Table(
-            "Reranker by generator: who labelled, who answers",
+            f"Reranker over {compared_over(workspace)} by generator: who labelled, who answers",
             [f"contains@{k}" for k in ks],
             rows,
             before=OTHERS,

@@ -16,7 +16,13 @@ REPORT = "training.json"
 
 
 def fit_reranker(
-    workspace: Workspace, groups: Groups, folder: Path, base: str | Path, epochs: int | None = None
+    workspace: Workspace,
+    groups: Groups,
+    folder: Path,
+    base: str | Path,
+    *,
+    loss: str | None = None,
+    epochs: int | None = None,
 ) -> Mapping[str, Any]:
     """Train unless the folder holds a finished training, which writes its report last.
 
@@ -25,6 +31,7 @@ def fit_reranker(
         groups: What to train on.
         folder: Where the model goes.
         base: What to start from.
+        loss: Instead of the recipe's.
         epochs: Instead of the recipe's.
 
     Returns:
@@ -36,7 +43,7 @@ def fit_reranker(
         workspace.release()
         section = workspace.recipe.reranker
         config = RerankerConfig(
-            loss=section.training.loss,
+            loss=loss or section.training.loss,
             learning_rate=section.training.lr,
             epochs=epochs or section.training.epochs,
             batch_pairs=section.training.batch_pairs,

@@ -19,6 +19,8 @@ from utilitune.recipe.workspace import Workspace
 from utilitune.records import Labels, Query, Run, UtilityLabel
 
 ORDER = "retriever-score"
+LOSS = "listwise-kl"
+"""Whatever the loss of the labels is: it takes scores of any scale."""
 
 
 def spread(run: Run, candidates: int) -> Labels:
@@ -66,8 +68,9 @@ def _warm_up(workspace: Workspace) -> Mapping[str, Any]:
     queries = _questions(workspace, asked.queries)
     run = workspace.retrievers[asked.retriever].search(queries, k=section.depth)
     labels = spread(run, section.labelled_depth)
-    groups = build_groups(labels, workspace.dataset, utilities=[ORDER], rescale=section.training.rule)
-    return {"questions": len(queries), **fit_reranker(workspace, groups, folder, section.base, asked.epochs)}
+    groups = build_groups(labels, workspace.dataset, utilities=[ORDER], rescale="z-score")
+    made = fit_reranker(workspace, groups, folder, section.base, loss=LOSS, epochs=asked.epochs)
+    return {"questions": len(queries), **made}
 
 
 def starting_point(workspace: Workspace) -> str | Path:
