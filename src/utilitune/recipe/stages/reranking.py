@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from utilitune.recipe.stage import Stage
@@ -21,7 +22,6 @@ from utilitune.recipe.stages.reranker_systems import (
     slug,
 )
 from utilitune.recipe.stages.reranker_training import REPORT
-from utilitune.recipe.stages.warm_up import starting_point
 from utilitune.recipe.workspace import Workspace
 from utilitune.records import Run, read_json, write_json, write_run
 
@@ -29,37 +29,43 @@ if TYPE_CHECKING:
     from utilitune.rerank import UtilityReranker
 
 
-def _rerankers(workspace: Workspace) -> Iterator[tuple[str, UtilityReranker]]:
-    """Yield every reranker under its row, one loaded at a time."""
+def _rerankers(workspace: Workspace) -> dict[str, Callable[[], UtilityReranker]]:
+    """Return how to load the reranker of every row."""
     from utilitune.rerank import UtilityReranker
 
     section = workspace.recipe.reranker
-    if section.untrained:
-        seed, limit = workspace.recipe.seed, section.training.max_length
-        yield UNTRAINED, UtilityReranker.untrained(section.base, seed=seed, max_length=limit)
-    if section.warm_up:
-        yield WARM, UtilityReranker.load(starting_point(workspace))
-    for row, folder in model_folders(workspace).items():
-        yield row, UtilityReranker.load(folder)
+    folders = {WARM: workspace.folder("warm-up")} if section.warm_up else {}
+    folders |= model_folders(workspace)
+    seed, limit = workspace.recipe.seed, section.training.max_length
+    fresh = partial(UtilityReranker.untrained, section.base, seed=seed, max_length=limit)
+    return {
+        **({UNTRAINED: fresh} if section.untrained else {}),
+        **{row: partial(UtilityReranker.load, folder) for row, folder in folders.items()},
+    }
 
 
 def _rerank(workspace: Workspace) -> Mapping[str, Any]:
-    section = workspace.recipe.reranker
     counts: Counter[str] = Counter()
-    for row, reranker in _rerankers(workspace):
+    for row, load in _rerankers(workspace).items():
         # Written last of what a reranker leaves here: a killed stage goes on with the next one.
         record = workspace.folder("rerank") / f"{slug(row)}.json"
         if not record.is_file():
-            runs = {}
-            for name in workspace.recipe.retrievers:
-                runs[name] = reranker.rerank(first_stage_run(workspace, name), workspace.dataset, depth=section.depth)
-                write_run(run_file(workspace, name, row), runs[name])
-            found: dict[str, Any] = {"counts": dict(reranker.counts)}
-            if section.interpolate and row not in (UNTRAINED, WARM):
-                found["weights"] = _mix(workspace, row, reranker, runs)
-            write_json(record, found)
+            write_json(record, _order(workspace, row, load()))
         counts.update(read_json(record)["counts"])
     return dict(counts)
+
+
+def _order(workspace: Workspace, row: str, reranker: UtilityReranker) -> dict[str, Any]:
+    """Write the runs of a reranker; return what it counted, and its weights beside the first stage."""
+    section = workspace.recipe.reranker
+    runs = {}
+    for name in workspace.recipe.retrievers:
+        runs[name] = reranker.rerank(first_stage_run(workspace, name), workspace.dataset, depth=section.depth)
+        write_run(run_file(workspace, name, row), runs[name])
+    found: dict[str, Any] = {"counts": dict(reranker.counts)}
+    if section.interpolate and row in model_folders(workspace):
+        found["weights"] = _mix(workspace, row, reranker, runs)
+    return found
 
 
 def _mix(workspace: Workspace, row: str, reranker: UtilityReranker, runs: Mapping[str, Run]) -> dict[str, Any]:
