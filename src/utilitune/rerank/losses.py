@@ -7,11 +7,13 @@ needs is inside it. All but ``listwise-kl`` and ``udcg`` are sentence-transforme
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from utilitune.errors import ConfigError
+from utilitune.progress import warn
 from utilitune.rerank.config import RerankerConfig
 from utilitune.rerank.groups import Groups
 
@@ -19,6 +21,7 @@ Layout = Literal["pairs", "lists", "margins"]
 Build = Callable[[Any, float, float], Any]
 
 SHARPER = 0.25  # default temperature of targets within [0, 1]
+TIE_WARNING = 0.1  # share of the candidates
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,7 @@ class Loss:
         build: ``(CrossEncoder, target temperature, score temperature) -> torch module``.
         softmax_of_targets: Whether it takes a softmax of the targets itself.
         signed: Whether its targets must be signed utilities (``build_groups(relevance=...)``).
+        ranks_ties: Whether it learns an order even among equal targets: that of the candidates.
     """
 
     layout: Layout
@@ -50,6 +54,7 @@ class Loss:
     build: Build
     softmax_of_targets: bool = False
     signed: bool = False
+    ranks_ties: bool = False
 
 
 def _theirs(name: str, options: Mapping[str, Any] | None = None) -> Build:
@@ -106,6 +111,7 @@ LOSSES: dict[str, Loss] = {
         "−Σ_r ln(e^{s_r} / Σ_{i ≥ r} e^{s_i})",
         # By default it takes the passages to come sorted by their labels.
         _theirs("ListMLELoss", {**_WHOLE, "respect_input_order": False}),
+        ranks_ties=True,
     ),
     "ranknet": Loss(
         "lists",
@@ -242,6 +248,13 @@ def fit_targets(groups: Groups, config: RerankerConfig) -> Groups:
             f"all targets are equal within each of the {len(groups)} queries: there is nothing to learn; "
             "label another utility, or more candidates a query"
         )
+    if loss.ranks_ties:
+        tied = sum(count for group in groups for count in Counter(group.targets).values() if count > 1)
+        if tied > TIE_WARNING * groups.pairs:
+            warn(
+                f"loss {config.loss!r} ranks even equal targets, and {tied} of {groups.pairs} candidates "
+                "tie with another of their query; ranknet or listwise-kl leave ties alone"
+            )
     return groups
 
 

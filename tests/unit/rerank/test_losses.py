@@ -124,6 +124,14 @@ def test_listmle_by_hand(tiny_bert):
     assert found == pytest.approx(expected / 2, abs=1e-5)
 
 
+def test_a_loss_that_ranks_ties_says_so(capsys):
+    fit_targets(groups_of((0.0, 0.0, 1.0), (0.2, 0.4, 0.6)), RerankerConfig(loss="list-mle"))
+    assert "2 of 6 candidates tie" in capsys.readouterr().err
+    fit_targets(groups_of((0.0, 0.0, 1.0)), RerankerConfig(loss="ranknet"))
+    fit_targets(groups_of((0.2, 0.4, 0.6)), RerankerConfig(loss="list-mle"))
+    assert capsys.readouterr().err == ""
+
+
 def test_default_temperature_follows_the_range_of_the_targets():
     assert temperatures(groups_of((0.0, 1.0)), RerankerConfig()) == (0.25, 1.0)
     assert temperatures(groups_of((-1.2, 1.2)), RerankerConfig()) == (1.0, 1.0)
