@@ -69,7 +69,9 @@ def throughput(folder: Path, pairs: Sequence[tuple[str, str]], repeats: int, clo
     plain = CrossEncoder(str(folder), local_files_only=True, device="cpu")
     ours = UtilityReranker.load(folder, device="cpu", batch_size=BATCH)
     ways = {
-        "plain": lambda: plain.predict(list(pairs), batch_size=BATCH, show_progress_bar=False),
+        "plain": lambda: plain.predict(
+            list(pairs), batch_size=BATCH, activation_fn=torch.nn.Identity(), show_progress_bar=False
+        ),
         "ours": lambda: ours.score_pairs(pairs),
     }
     timed = alternate(ways, repeats, clock)

@@ -76,7 +76,7 @@ def export_reranker(
 
 
 def _check_model(model: Any, folder: Path) -> None:
-    kind = type(getattr(model, "transformers_model", model)).__name__
+    kind = type(model if model.transformers_model is None else model.transformers_model).__name__
     if not kind.endswith("ForSequenceClassification"):
         raise ConfigError(
             f"{folder} holds a {kind}; ONNX takes encoders with a classification head, decoder rerankers run in torch"
