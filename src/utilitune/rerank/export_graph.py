@@ -75,7 +75,11 @@ def _quiet() -> Iterator[None]:
 
 
 def quantise(graph: Path, path: Path) -> None:
-    """Write a graph's int8 form: weights of matrix products rounded a column, activations a tensor in every call.
+    """Write a graph's int8 form: weights of matrix products rounded once, activations in every call.
+
+    A scale for each column, because one for the whole matrix is ruled by its outliers: in MiniLM, a largest weight 129
+    standard deviations out would leave others an error of half their size. Embeddings stay fp32 for the same reason;
+    looking them up costs no time. 7 bits, because processors without VNNI overflow on sums of 8-bit products.
 
     Args:
         graph: The fp32 graph.
@@ -92,7 +96,7 @@ def quantise(graph: Path, path: Path) -> None:
     ort.quantize_dynamic(
         str(prepared),
         str(path),
-        op_types_to_quantize=["MatMul", "Gemm", "Gather"],
+        op_types_to_quantize=["MatMul", "Gemm"],
         per_channel=True,
         reduce_range=True,
         weight_type=ort.QuantType.QInt8,
