@@ -115,11 +115,15 @@ def test_resumed_training_equals_uninterrupted(trained, tiny_encoder, tmp_path, 
         train_retriever(rule_groups(30), tiny_encoder, tmp_path / "m", QUICK)
     monkeypatch.undo()
     whole, out = trained
-    resumed = train_retriever(rule_groups(30), tiny_encoder, tmp_path / "m", QUICK, resume=True)
+    # The best epoch is the one before: it has to be found where the folder is now.
+    (tmp_path / "m").rename(tmp_path / "moved")
+    resumed = train_retriever(rule_groups(30), tiny_encoder, tmp_path / "moved", QUICK, resume=True)
     assert 0 < resumed.resumed_from < whole.steps == resumed.steps
-    assert weights(tmp_path / "m") == weights(out)
+    assert weights(tmp_path / "moved") == weights(out)
     assert [e.dev for e in resumed.epochs] == [e.dev for e in whole.epochs]
     assert [e.loss for e in resumed.epochs] == [e.loss for e in whole.epochs]
+    again = train_retriever(rule_groups(30), tiny_encoder, tmp_path / "moved", QUICK, resume=True)
+    assert again.resumed_from == again.steps == whole.steps and weights(tmp_path / "moved") == weights(out)
 
 
 def test_resume_refuses_another_run_and_passes_over_a_torn_checkpoint(trained, tiny_encoder, tmp_path):

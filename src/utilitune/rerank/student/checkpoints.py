@@ -41,6 +41,7 @@ def prepare(folder: Path, inputs: Mapping[str, Any], *, resume: bool) -> Path | 
                 f"cannot resume from {start}: {', '.join(changed)} changed since; "
                 "train without resume, or into another folder"
             )
+        _settle(start)
         say(f"resuming from {start.name}")
         return start
     if resume:
@@ -63,6 +64,14 @@ def _newest_complete(folder: Path) -> Path | None:
             return steps[step]
         say(f"{steps[step].name} is incomplete (interrupted while saving?); looking for an earlier one")
     return None
+
+
+def _settle(checkpoint: Path) -> None:
+    """Tell a checkpoint where the best one is now: the path that it has is that of the folder before a move."""
+    state = json.loads((checkpoint / STATE).read_text(encoding="utf-8"))
+    best = state.get("best_model_checkpoint")
+    if best and Path(best).parent != checkpoint.parent:
+        write_json(checkpoint / STATE, {**state, "best_model_checkpoint": str(checkpoint.parent / Path(best).name)})
 
 
 def _finished(checkpoint: Path) -> int | None:

@@ -107,6 +107,8 @@ def epochs_of(history: Sequence[Mapping[str, Any]]) -> list[RetrieverEpoch]:
             losses.append(float(row["loss"]))
         if "eval_ndcg" in row:
             dev = PoolMeasure(**{name: row[f"eval_{name}"] for name in names})
-            found.append(RetrieverEpoch(round(row["epoch"]), dev, sum(losses) / len(losses) if losses else None))
+            # A run that stopped inside an epoch is measured there.
+            epoch = math.ceil(row["epoch"] - 1e-6)
+            found.append(RetrieverEpoch(epoch, dev, sum(losses) / len(losses) if losses else None))
             losses = []
     return found
