@@ -117,15 +117,19 @@ def test_the_record_says_what_made_the_outputs(recipe):
     assert index["settings"]["retrievers"]["bm25"]["k1"] == 0.9
 
 
+MEASURED = {"label-test", "fit-theta", "rerank", "utility", "answer", "train-second", "answer-second"}
+
+
 @pytest.mark.parametrize(
     ("gone", "left_out"),
     [
-        ("test", {"rewrite", "rerank", "utility", "answer"}),
+        ("test", {"rewrite", *MEASURED}),
         (
             "train",
             {
                 *("candidates", "reward", "pairs", "agreement", "train-rewriter", "rewrite"),
-                *("retrieve", "label", "train-reranker", "rerank", "utility", "answer"),
+                *("retrieve", "label", "train-reranker", *MEASURED),
+                *("warm-up", "label-rivals", "train-rivals", "label-second"),
             },
         ),
     ],
@@ -138,7 +142,11 @@ def test_an_empty_part_leaves_out_what_reads_it(tiny, recipe, gone, left_out):
     queries.write_text("\n".join(kept) + "\n")
     (tiny / "data" / "qrels.tsv").unlink()
     run_recipe(recipe(), only=["data"])
-    workspace = Workspace(recipe())
+    every = [
+        *("reranker.rivals=[gold]", "reranker.warm_up={retriever: bm25, queries: 2}", "reranker.oracle=true"),
+        *(f"reranker.second_generator={tiny / 'reader'}", "evaluation.theta_queries=2"),
+    ]
+    workspace = Workspace(recipe(*every))
     asked = set(STAGES) - {"train-sft", "train-grpo", "yardsticks", "best-of", "transfer", "answer-rewrites"}
     assert {name for name in asked if STAGES[name].left_out(workspace)} == left_out
 
