@@ -30,7 +30,7 @@ smoke: $(STAMP) ## The same line at its smallest, a check that every joint holds
 
 test: $(STAMP) ## Run the tests: unit, then those on the packaged models.
 	@echo "==> pytest"
-	$(BIN)/python -m pytest -m "not e2e" --durations 15
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not e2e" -n 2 --dist loadfile --durations 15
 
 lint: $(STAMP) ## ruff, mypy, docstrings.
 	$(BIN)/ruff check .
