@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -87,19 +88,20 @@ def quantise(graph: Path, path: Path) -> None:
     """
     import onnxruntime.quantization as ort  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
-    prepared = graph.with_name("prepared.onnx")
-    large = graph.stat().st_size > LARGEST_FILE
-    # Folds constants, so that weights which the exporter left behind a transposition are found.
-    ort.shape_inference.quant_pre_process(
-        str(graph), str(prepared), skip_symbolic_shape=True, save_as_external_data=large
-    )
-    ort.quantize_dynamic(
-        str(prepared),
-        str(path),
-        op_types_to_quantize=["MatMul", "Gemm"],
-        per_channel=True,
-        reduce_range=True,
-        weight_type=ort.QuantType.QInt8,
-        use_external_data_format=large,
-    )
-    prepared.unlink()
+    large = sum(path.stat().st_size for path in graph.parent.glob(f"{graph.name}*")) > LARGEST_FILE
+    # Apart, because a large model is prepared as a file a tensor.
+    with tempfile.TemporaryDirectory(dir=graph.parent.parent) as scratch:
+        prepared = str(Path(scratch) / graph.name)
+        # Folds constants, so that weights which the exporter left behind a transposition are found.
+        ort.shape_inference.quant_pre_process(
+            str(graph), prepared, skip_symbolic_shape=True, save_as_external_data=large
+        )
+        ort.quantize_dynamic(
+            prepared,
+            str(path),
+            op_types_to_quantize=["MatMul", "Gemm"],
+            per_channel=True,
+            reduce_range=True,
+            weight_type=ort.QuantType.QInt8,
+            use_external_data_format=large,
+        )
