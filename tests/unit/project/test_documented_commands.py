@@ -103,6 +103,7 @@ def test_every_verb_has_help_with_an_example():
         "sample",
         "models list",
         "models fetch",
+        "study correlation",
         "study signal",
         "labels stats",
         "labels export",
