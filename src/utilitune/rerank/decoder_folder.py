@@ -23,6 +23,7 @@ class DecoderCard:
         base: ``packaged:NAME``, a Hub id, or a path relative to the reranker's folder.
         base_is_folder: Whether it is such a path.
         base_hash: SHA-256 of the base's files; ``""`` for a Hub id.
+        base_revision: Commit of a Hub id; ``""`` for files.
         head: A name in ``HEADS``.
         yes: Token id that counts for a passage, ``None`` without such a head.
         no: Token id that counts against it.
@@ -34,6 +35,7 @@ class DecoderCard:
     base: str
     base_is_folder: bool
     base_hash: str
+    base_revision: str
     head: str
     yes: int | None
     no: int | None

@@ -33,14 +33,16 @@ class DecoderCrossEncoder(CrossEncoder):  # type: ignore[misc]
 
     Attributes:
         base: The base as the user gave it.
+        revision: Commit of a base on the Hub, ``""`` for files.
         readme: Text for the folder.
     """
 
     base: str
+    revision: str
     readme: str
 
-    def __init__(self, scorer: DecoderScorer, base: str, device: str) -> None:
-        """Wrap a scorer of ``base``; ``device`` is ``auto`` or a torch device."""
+    def __init__(self, scorer: DecoderScorer, base: str, revision: str, device: str) -> None:
+        """Wrap a scorer of ``base`` at ``revision``; ``device`` is ``auto`` or a torch device."""
         super().__init__(
             modules=[scorer],
             activation_fn=torch.nn.Identity(),
@@ -48,6 +50,7 @@ class DecoderCrossEncoder(CrossEncoder):  # type: ignore[misc]
             local_files_only=True,
         )
         self.base = base
+        self.revision = revision
         self.readme = _README
 
     def save_pretrained(
@@ -73,6 +76,7 @@ class DecoderCrossEncoder(CrossEncoder):  # type: ignore[misc]
         base, is_folder = portable(self.base, folder)
         for settings in scorer.body.peft_config.values():
             settings.base_model_name_or_path = base
+            settings.revision = self.revision or None
         scorer.body.save_pretrained(str(folder), save_embedding_layers=False, selected_adapters=["default"])
         # PEFT's model card is a form with nothing filled in.
         (folder / "README.md").unlink(missing_ok=True)
@@ -85,6 +89,7 @@ class DecoderCrossEncoder(CrossEncoder):  # type: ignore[misc]
             base=base,
             base_is_folder=is_folder,
             base_hash=resolved(self.base)[1],
+            base_revision=self.revision,
             head=scorer.head.name,
             yes=getattr(scorer.head, "yes", None),
             no=getattr(scorer.head, "no", None),
@@ -127,7 +132,7 @@ def new_decoder(
     source, _ = resolved(base)
     # Before anything is built: adapter and head are drawn from this generator.
     set_seed(seed)
-    body, tokenizer = _load(source, base, decoder.head)
+    body, tokenizer, revision = _load(source, base, decoder.head)
     prompt = DecoderPrompt(tokenizer, Path(decoder.prompt or PROMPT), _window(body, tokenizer, base), base)
     head = _new_head(decoder, prompt, body)
     targets = decoder.lora_targets
@@ -138,7 +143,7 @@ def new_decoder(
         target_modules=targets if isinstance(targets, str) else list(targets),
     )
     scorer = DecoderScorer(get_peft_model(body, adapter), tokenizer, prompt, head, max_length)
-    return DecoderCrossEncoder(scorer, base, device)
+    return DecoderCrossEncoder(scorer, base, revision, device)
 
 
 def open_decoder(folder: Path, *, device: str = "auto", trainable: bool = False) -> DecoderCrossEncoder:
@@ -164,7 +169,7 @@ def open_decoder(folder: Path, *, device: str = "auto", trainable: bool = False)
     if missing:
         raise DataError(f"{folder} is no whole decoder reranker: {', '.join(missing)} is missing; copy it again")
     source = card.locate(folder)
-    body, tokenizer = _load(source, card.base, card.head, str(folder))
+    body, tokenizer, revision = _load(source, card.base, card.head, folder, card.base_revision)
     prompt = DecoderPrompt(tokenizer, folder / PROMPT_FILE, _window(body, tokenizer, card.base), card.base)
     if (prompt.hash, prompt.chat_template_hash) != (card.prompt_hash, card.chat_template_hash):
         raise DataError(f"{folder}: prompt or chat template changed since the training; copy the folder again")
@@ -178,7 +183,7 @@ def open_decoder(folder: Path, *, device: str = "auto", trainable: bool = False)
     if not trainable:
         adapted.merge_adapter()
     base = str(folder / card.base) if card.base_is_folder else card.base
-    return DecoderCrossEncoder(DecoderScorer(adapted, tokenizer, prompt, head, card.max_length), base, device)
+    return DecoderCrossEncoder(DecoderScorer(adapted, tokenizer, prompt, head, card.max_length), base, revision, device)
 
 
 def _go_on(folder: Path, decoder: DecoderConfig, max_length: int | None, device: str) -> DecoderCrossEncoder:
@@ -189,18 +194,26 @@ def _go_on(folder: Path, decoder: DecoderConfig, max_length: int | None, device:
     return model
 
 
-def _load(source: str, base: str, head: str, tokenizer_from: str | None = None) -> tuple[Any, Any]:
+def _load(
+    source: str, base: str, head: str, tokenizer_from: Path | None = None, revision: str = ""
+) -> tuple[Any, Any, str]:
+    """Return model, tokenizer and, of a base on the Hub, the commit that they are at."""
     from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer
 
-    local = {"local_files_only": Path(source).is_dir()}
+    from utilitune.generator.hub_commit import hub_commit
+
+    local = Path(source).is_dir()
     kind = AutoModelForCausalLM if head == YesNoHead.name else AutoModel
     try:
+        commit = "" if local else hub_commit(source, revision or None)
+        options: dict[str, Any] = {"local_files_only": True} if local else {"revision": commit}
         with quiet_loading():
-            body = kind.from_pretrained(source, dtype=torch.float32, use_safetensors=True, **local)
-            tokenizer = AutoTokenizer.from_pretrained(tokenizer_from or source, **local)
+            body = kind.from_pretrained(source, dtype=torch.float32, use_safetensors=True, **options)
+            at = {"local_files_only": True} if tokenizer_from else options
+            tokenizer = AutoTokenizer.from_pretrained(str(tokenizer_from or source), **at)
     except (OSError, ValueError, KeyError) as error:
         raise ConfigError(f"{base!r} cannot be opened as a causal language model: {error}") from error
-    return body, tokenizer
+    return body, tokenizer, commit
 
 
 def _window(body: Any, tokenizer: Any, base: str) -> int:

@@ -92,7 +92,8 @@ def test_a_folder_moves_with_its_base_and_refuses_another(tiny_llama, tmp_path):
     scores = reranker.score(QUERY, TEXTS)
     (tmp_path / "here").rename(tmp_path / "there")
     moved = tmp_path / "there" / "m"
-    assert json.loads((moved / "reranker.json").read_text())["base"] == "../base"
+    card = json.loads((moved / "reranker.json").read_text())
+    assert card["base"] == "../base" and card["base_revision"] == ""
     assert UtilityReranker.load(moved, device="cpu").score(QUERY, TEXTS) == pytest.approx(scores, abs=1e-5)
     config = tmp_path / "there" / "base" / "config.json"
     config.write_text(config.read_text() + " ")
