@@ -1,1 +1,1 @@
-"""Studies: how good a utility is as a label. Import from ``utilitune.evaluation``."""
+"""Studies: utilities as labels, metrics as predictors of the answer. Import from ``utilitune.evaluation``."""

@@ -171,7 +171,7 @@ def study_correlation(
         answers=[each.answer for each in reader.outcomes.values()],
         counts=dict(counts),
         timing=timing,
-        notes=[*reader.warnings.values(), *_notes(lists, lengths, reasons)],
+        notes=[*reader.warnings.values(), *_given(counts), *_notes(lists, lengths, reasons)],
         manifest=manifest(
             command,
             seed=seed,
@@ -272,6 +272,12 @@ def _notes(lists: Sequence[RankedList], lengths: Sequence[int], reasons: Mapping
     if min(right, len(lists) - right) < SCARCE * len(lists):
         notes.append(f"{right} of {len(lists)} answers are right: with so few of one kind every correlation is coarse")
     return notes
+
+
+def _given(counts: Mapping[str, int]) -> list[str]:
+    taken = counts["answers given"]
+    told = "were given and not asked for: whether this generator wrote them, to this prompt, is not known here"
+    return [f"{taken} answers {told}"] if taken else []
 
 
 def _hash(found: Found) -> str:

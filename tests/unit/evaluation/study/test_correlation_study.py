@@ -226,6 +226,7 @@ def test_answers_that_are_there_are_not_asked_for(world, study, tmp_path):
     again = study_correlation(dataset, judge, {"run": run}, [1, 3, 5], answers=study.answers, **ALONE)
     assert (len(judge.answered), judge.forced) == (0, 5 * N), "u of single passages alone"
     assert again.counts["answers given"] == len(study.answers)
+    assert any("answers were given and not asked for" in note for note in again.notes)
     assert [each.spearman for each in again.correlations] == [each.spearman for each in study.correlations]
 
 
