@@ -118,6 +118,8 @@ def study_correlation(
     """
     lengths, level = _checked(ks, folds, ideal, dataset, relevance, relevant_from)
     answer_judge(answer_measure, answer_prompt)
+    if POOLED in systems:
+        raise ConfigError(f"a retriever is named {POOLED!r}, as all of them together are; give it another name")
     own, others = make_utility(u), [make_utility(spec) for spec in utilities]
     wholes = [make_utility(spec) for spec in set_utilities]
     found = find_passages(dataset, systems, lengths[-1], limit=limit, seed=seed, relevance=relevance, level=level)

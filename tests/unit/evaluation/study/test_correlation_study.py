@@ -283,6 +283,7 @@ def test_noise_has_no_cross_validated_correlation():
         ({"relevance": "llm"}, "known: judged, contains"),
         ({"limit": 0}, "limit is 0"),
         ({"systems": {}}, "name at least one, such as bm25"),
+        ({"systems": {"all": planted(1)[1]}}, "as all of them together are"),
         ({"answer_measure": "F1"}, "known here: contains, EM"),
         ({"u": "gain"}, "known:"),
         ({"position": 1}, "at least 2 passages"),
@@ -308,9 +309,12 @@ def test_runs_of_other_data_are_refused(world):
     assert study_correlation(fractional, Judge(), {"run": run}, [1], relevant_from=0.5, **ALONE).lists
 
 
-def test_a_passage_that_says_nothing_is_a_passage(world):
+def test_an_unjudged_passage_is_irrelevant_and_distracts(world):
     dataset, run = world
-    blank = Passage("blank", "worth 0.5 it is.")
-    more = Run({**run, "q0": [("blank", 9.0), *run["q0"]]})
-    study = study_correlation(replace(dataset, corpus=[*dataset.corpus, blank]), Judge(), {"run": more}, [2], **ALONE)
-    assert next(each for each in study.lists if each.query_id == "q0").passage_ids == ("blank", "p0-0")
+    other = Passage("other", "worth 0.5 it is.")
+    more = Run({**run, "q0": [("other", 9.0), *run["q0"]]})
+    study = study_correlation(replace(dataset, corpus=[*dataset.corpus, other]), Judge(), {"run": more}, [2], **ALONE)
+    found = next(each for each in study.lists if each.query_id == "q0")
+    assert (found.passage_ids, found.relevant[0]) == (("other", "p0-0"), False)
+    assert found.values["UDCG"] == pytest.approx(udcg(found.utilities, found.relevant))
+    assert found.values["UDCG"] < found.values["UDCG, no distraction"]
