@@ -31,8 +31,8 @@ def test_rows_come_in_the_order_of_the_table():
 def test_the_answers_that_the_page_shows_keep_their_names():
     assert answer_file("bm25", "first stage", 3, 3) == "bm25.before.jsonl"
     assert answer_file("bm25", "tuned reranker", 3, 3) == "bm25.after.jsonl"
-    assert answer_file("bm25", "tuned reranker", 1, 3) == "bm25.after.top1.jsonl"
-    assert answer_file("bm25", "trained on grogu:max", 3, 3) == "bm25.trained-on-grogu-max.jsonl"
+    assert answer_file("bm25", "tuned reranker", 1, 3) == "orders/bm25.tuned-reranker.top1.jsonl"
+    assert answer_file("bm25", "trained on grogu:max", 3, 3) == "orders/bm25.trained-on-grogu-max.top3.jsonl"
 
 
 def test_the_best_order_keeps_ties_and_puts_unknown_ones_last():

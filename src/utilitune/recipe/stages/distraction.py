@@ -19,7 +19,7 @@ from utilitune.evaluation import accuracy
 from utilitune.records import Answer, Query
 from utilitune.records.run import Qrels
 
-BARE, JUDGED = "bare.jsonl", "relevant-alone.jsonl"
+BARE, JUDGED = "orders/no-passage.jsonl", "orders/relevant-alone.jsonl"
 """Files of the answers without a passage, and with the relevant ones alone."""
 
 

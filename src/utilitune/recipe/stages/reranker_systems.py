@@ -49,9 +49,11 @@ def run_file(workspace: Workspace, retriever: str, row: str) -> Path:
 
 
 def answer_file(retriever: str, row: str, k: int, main_k: int) -> str:
-    """Return the name of the file with a row's answers from its first ``k`` passages."""
-    moment = {FIRST: "before", TUNED: "after"}.get(row, slug(row))
-    return f"{retriever}.{moment}.jsonl" if k == main_k else f"{retriever}.{moment}.top{k}.jsonl"
+    """Return the name of the file with a row's answers from its first ``k`` passages; the report's page shows two."""
+    moment = {FIRST: "before", TUNED: "after"}.get(row)
+    if moment and k == main_k:
+        return f"{retriever}.{moment}.jsonl"
+    return f"orders/{retriever}.{slug(row)}.top{k}.jsonl"
 
 
 def slug(name: str) -> str:
