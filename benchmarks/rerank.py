@@ -55,10 +55,10 @@ class Size:
         repeats: Repeats of everything timed.
     """
 
-    pairs: int = 160
-    questions: int = 3
-    compared: int = 25
-    repeats: int = 5
+    pairs: int = 128
+    questions: int = 2
+    compared: int = 20
+    repeats: int = 4
 
 
 QUICK = Size(40, 1, 2, 1)
