@@ -9,7 +9,7 @@ import pytest
 from sentence_transformers import CrossEncoder
 
 from utilitune.records import Dataset, Labels, Passage, Query, Run, UtilityLabel
-from utilitune.rerank import RerankerConfig, UtilityReranker, build_groups, train_reranker
+from utilitune.rerank import RerankerConfig, UtilityReranker, build_groups, calibrate, train_reranker
 
 TOWNS = [
     first + last
@@ -83,3 +83,19 @@ def test_reranked_run_and_plain_cross_encoder_agree(trained):
         assert [ids[entry["corpus_id"]] for entry in entries] == [passage_id for passage_id, _ in made[query.id]]
         logits = [score for _, score in made[query.id]]
         assert [entry["score"] for entry in entries] == pytest.approx(logits, abs=1e-4)
+
+
+def test_calibrated_on_held_out_labels_it_abstains_where_nothing_helps(trained):
+    out, report, dataset, run = trained
+    _, labels, _ = world(40)
+    reranker = UtilityReranker.load(out)
+    groups = build_groups(labels, dataset, rescale="none", keep_flat=True, near_duplicate=None)
+    made = calibrate(reranker, groups, helps_above=1.0, trained_on=frozenset(report.queries["train"]))
+    print(f"{made.temperature=:.3f} {made.shift=:.3f} {made.threshold}")
+    assert made.queries == len(report.queries["dev"])
+    assert made.cross_entropy < min(made.cross_entropy_base, made.cross_entropy_raw + 1e-9)
+    assert made.threshold.value > made.threshold.value_of_all
+    # One passage of eight helps; without it none should be left, or few.
+    least = made.threshold.score
+    kept = {query_id: len(ranking) for query_id, ranking in reranker.rerank(run, dataset, min_score=least).items()}
+    assert sum(kept.values()) < 2.5 * len(kept)
