@@ -51,16 +51,14 @@ def _answer(workspace: Workspace) -> Mapping[str, Any]:
     contexts = {
         context(query.id, run, k) for rows in runs.values() for run in rows.values() for query in queries for k in ks
     }
+    counts: dict[str, Any] = {"questions": len(queries), "contexts": len(contexts)}
+    counts["without_passages"] = sum(not ids for _, ids in contexts)
     alone = relevant_alone(queries, workspace.dataset.qrels) if recipe.evaluation.distraction else {}
     if recipe.evaluation.distraction:
         contexts |= {*alone.items(), *((query.id, ()) for query in queries)}
     found = answer_contexts(queries, contexts, workspace.dataset.passages(), workspace.generator, workspace.store)
     folder = workspace.folder("answer")
-    counts: dict[str, Any] = {
-        "questions": len(queries),
-        "contexts": len(contexts),
-        "failed": len(contexts) - len(found),
-    }
+    counts["failed"] = len(contexts) - len(found)
     for name, rows in runs.items():
         for row, run in rows.items():
             for k in ks:
