@@ -24,10 +24,12 @@ class RetrieverConfig:
         rescale: Make the targets anew from the utilities by this rule; ``None`` takes them as they are.
         target_temperature: tau_t of ``listwise-kl``: small sharpens the teacher. ``None``: 0.25 for targets within
             [0, 1], 1 for wider ones.
-        score_temperature: tau_s, by which cosines are divided in every loss.
+        score_temperature: tau_s, by which cosines are divided. ``None``: chosen so that the untrained encoder's scores
+            vary within a query as much as the targets do; much smaller, and most of what is learnt is to flatten them.
         in_batch: Weight of a second loss that holds a query's best passage against the passages of the other queries
             of the batch (InfoNCE, arXiv 1807.03748): the first one looks at a query's own candidates alone, this one
             keeps the rest of the corpus away. 0 leaves it out.
+        in_batch_temperature: By which it divides cosines.
         epochs: Passes over the training groups.
         learning_rate: Peak of AdamW.
         warmup_share: Share of the steps in which the rate rises from 0; then it falls linearly.
@@ -46,8 +48,9 @@ class RetrieverConfig:
     loss: str = "listwise-kl"
     rescale: str | None = None
     target_temperature: float | None = None
-    score_temperature: float = 0.05
+    score_temperature: float | None = None
     in_batch: float = 0.1
+    in_batch_temperature: float = 0.05
     epochs: int = 3
     learning_rate: float = 2e-5
     warmup_share: float = 0.1
@@ -80,7 +83,11 @@ class RetrieverConfig:
                 self.target_temperature is not None and not self.target_temperature > 0,
                 f"target_temperature {self.target_temperature} must be > 0",
             ),
-            (not self.score_temperature > 0, f"score_temperature {self.score_temperature} must be > 0"),
+            (
+                self.score_temperature is not None and not self.score_temperature > 0,
+                f"score_temperature {self.score_temperature} must be > 0",
+            ),
+            (not self.in_batch_temperature > 0, f"in_batch_temperature {self.in_batch_temperature} must be > 0"),
             (not self.in_batch >= 0, f"in_batch {self.in_batch} must be >= 0"),
             (self.epochs < 1, f"epochs {self.epochs} must be >= 1"),
             (not self.learning_rate > 0, f"learning_rate {self.learning_rate} must be > 0"),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sentence_transformers.base.evaluation import BaseEvaluator
 
 from utilitune.progress import say
-from utilitune.rerank.student.pool import Pool
+from utilitune.rerank.student.pool import Pool, PoolMeasure
 
 CHOICE = "choice"
 COLLAPSED = -1.0
@@ -50,8 +50,7 @@ class PoolEvaluator(BaseEvaluator):  # type: ignore[misc]
         """
         del output_path, steps
         began = time.monotonic()
-        queries = _vectors(model.encode_query, [group.query for group in self.pool.groups], self.batch_size)
-        found = self.pool.measure(queries, _vectors(model.encode_document, list(self.pool.texts), self.batch_size))
+        found = measure_encoder(model, self.pool, self.batch_size)
         sound = found.non_finite == 0 and found.spread >= self.min_spread
         say(
             f"retriever training: epoch {max(round(epoch), 0)}, held-out nDCG@10 {found.ndcg:.3f}, recall@10 "
@@ -59,6 +58,21 @@ class PoolEvaluator(BaseEvaluator):  # type: ignore[misc]
         )
         self.seconds += time.monotonic() - began
         return {**found.as_dict(), CHOICE: found.ndcg if sound else COLLAPSED}
+
+
+def measure_encoder(model: Any, pool: Pool, batch_size: int = 32) -> PoolMeasure:
+    """Encode a pool as retrieval does, and measure.
+
+    Args:
+        model: The ``SentenceTransformer``.
+        pool: Held-out groups and passages.
+        batch_size: Texts a forward pass.
+
+    Returns:
+        The measure.
+    """
+    queries = _vectors(model.encode_query, [group.query for group in pool.groups], batch_size)
+    return pool.measure(queries, _vectors(model.encode_document, list(pool.texts), batch_size))
 
 
 def _vectors(encode: Any, texts: list[str], batch_size: int) -> NDArray[np.float32]:

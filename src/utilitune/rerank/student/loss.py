@@ -63,7 +63,14 @@ class StudentLoss(nn.Module):
     counts: Counter[str]
 
     def __init__(
-        self, model: Any, loss: str, *, target_temperature: float, score_temperature: float, in_batch: float
+        self,
+        model: Any,
+        loss: str,
+        *,
+        target_temperature: float,
+        score_temperature: float,
+        in_batch: float,
+        in_batch_temperature: float = 0.05,
     ) -> None:
         """Wrap a ``SentenceTransformer``.
 
@@ -73,11 +80,13 @@ class StudentLoss(nn.Module):
             target_temperature: Of the targets in ``listwise-kl``, > 0.
             score_temperature: What cosines are divided by, > 0.
             in_batch: Weight of the in-batch loss, >= 0.
+            in_batch_temperature: What it divides cosines by, > 0.
         """
         super().__init__()
         self.model = model
         self.score_temperature = score_temperature
         self.in_batch = in_batch
+        self.in_batch_temperature = in_batch_temperature
         self.counts = Counter(in_batch_negatives=0, in_batch_kept_out=0)
         self.main = MAIN[loss](model, target_temperature, self._scaled_cosine)
 
@@ -96,7 +105,7 @@ class StudentLoss(nn.Module):
         embeddings = embed_columns(self.model, features)
         parts = {"own": self.main.compute_loss_from_embeddings(embeddings, labels)}
         if self.in_batch:
-            loss, negatives, kept_out = in_batch_loss(embeddings[0], embeddings[1:], keys, self.score_temperature)
+            loss, negatives, kept_out = in_batch_loss(embeddings[0], embeddings[1:], keys, self.in_batch_temperature)
             self.counts.update(in_batch_negatives=negatives, in_batch_kept_out=kept_out)
             parts["in_batch"] = self.in_batch * loss
         return parts

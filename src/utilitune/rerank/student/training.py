@@ -86,14 +86,16 @@ def train_retriever(
     from utilitune.rerank.student.loss import StudentLoss
 
     model = open_student(encoder, config)
+    config = replace(config, score_temperature=config.score_temperature or _matching(model, train, dev, config))
     start = prepare(out / CHECKPOINTS, _inputs(train, dev, model, config), resume=resume)
     evaluator = PoolEvaluator(Pool.of(dev, train.groups, config.pool), config.min_spread)
     loss = StudentLoss(
         model,
         config.loss,
         target_temperature=config.target_temperature or 1.0,
-        score_temperature=config.score_temperature,
+        score_temperature=config.score_temperature or 1.0,
         in_batch=config.in_batch,
+        in_batch_temperature=config.in_batch_temperature,
     )
     say(f"retriever training: {len(train)} queries, {train.pairs} pairs, loss {config.loss}, {measured_on} dev queries")
     state, seconds = fit(model, loss, train, evaluator, config, out / CHECKPOINTS, start)
@@ -136,6 +138,25 @@ def train_retriever(
     _save(model, out, report)
     say(f"retriever training: kept epoch {kept}, held-out nDCG@10 {report.kept.ndcg:.3f}")
     return report
+
+
+def _matching(model: Any, train: Groups, dev: Sequence[Group], config: RetrieverConfig) -> float:
+    """Return the temperature at which the untrained encoder's scores vary within a query as much as the targets do."""
+    from statistics import fmean, pstdev
+
+    from utilitune.rerank.student.evaluator import measure_encoder
+
+    cosines = measure_encoder(model, Pool.of(dev, [], 1)).spread
+    targets = fmean(pstdev(group.targets) for group in train)
+    # margin-mse takes the targets as they are.
+    tempered = targets / (config.target_temperature or 1.0) if config.loss == "listwise-kl" else targets
+    # Three digits, so that a resumed run finds the same.
+    chosen = float(f"{max(cosines, config.min_spread, 1e-4) / tempered:.3g}")
+    say(
+        f"retriever training: score temperature {chosen:g}, at which the untrained cosines (spread {cosines:.3f} in a "
+        f"query) vary as the targets do ({tempered:.3g})"
+    )
+    return chosen
 
 
 def _inputs(train: Groups, dev: Sequence[Group], model: Any, config: RetrieverConfig) -> dict[str, Any]:
