@@ -25,7 +25,7 @@ class YesNoHead(nn.Module):
 
     def forward(self, output: Any) -> Tensor:
         """Return scores, shape ``(pairs, 1)``, fp32, of a causal model's output."""
-        last = output.logits[:, -1].float()
+        last: Tensor = output.logits[:, -1].float()
         return (last[:, self.yes] - last[:, self.no]).unsqueeze(1)
 
 
