@@ -36,11 +36,14 @@ def belief(utilities: Mapping[str, float]) -> dict[str, float]:
 
 
 def expected_mrr(ranking: Sequence[str], beliefs: Mapping[str, float]) -> float:
-    """Return the sum over the top ``DEPTH`` of belief / rank, in [0, 1]; 0.0 for an empty ranking.
+    """Return the reciprocal rank that a ranking can expect: the sum over its top ``DEPTH`` of belief / rank.
 
     Args:
         ranking: Passage ids, best first.
         beliefs: From ``belief``; other passages count 0.
+
+    Returns:
+        A number in [0, 1]; 0.0 for an empty ranking.
     """
     return math.fsum(beliefs.get(one, 0.0) / rank for rank, one in enumerate(ranking[:DEPTH], 1))
 
