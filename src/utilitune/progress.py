@@ -16,7 +16,6 @@ from rich.progress import (
     TaskID,
     TextColumn,
     TimeElapsedColumn,
-    TimeRemainingColumn,
 )
 
 PLAIN_EVERY_SECONDS = 15.0
@@ -67,7 +66,7 @@ class Bar:
         self.done += count
         self.free += count if free else 0
         if self._rich is not None and self._task is not None:
-            self._rich.update(self._task, advance=count, rate=f"{self.rate:.1f} {self.unit}/s")
+            self._rich.update(self._task, advance=count, rate=f"{self.rate:.1f} {self.unit}/s, {self.left}")
         elif not _switch.quiet:
             self._plain()
 
@@ -76,16 +75,20 @@ class Bar:
         """Units a second since the start, free ones left out."""
         return (self.done - self.free) / max(time.monotonic() - self._started, 1e-9)
 
+    @property
+    def left(self) -> str:
+        """The time left at that rate, in words."""
+        return f"{(self.total - self.done) / self.rate:.0f} s left" if self.rate else "time left unknown"
+
     def _plain(self) -> None:
         elapsed = time.monotonic() - self._started
         finished = self.done >= self.total
         if elapsed - self._said < PLAIN_EVERY_SECONDS and not (finished and elapsed > 2):
             return
         self._said = elapsed
-        left = f"{(self.total - self.done) / self.rate:.0f} s left" if self.rate else "time left unknown"
         say(
             f"{self.what}: {self.done}/{self.total} {self.unit}, {self.rate:.1f}/s, "
-            + (f"{elapsed:.0f} s in all" if finished else left)
+            + (f"{elapsed:.0f} s in all" if finished else self.left)
         )
 
 
@@ -111,7 +114,6 @@ def progress(what: str, total: int, unit: str = "rows") -> Iterator[Bar]:
         MofNCompleteColumn(),
         TextColumn("{task.fields[rate]}"),
         TimeElapsedColumn(),
-        TimeRemainingColumn(),
     )
     with Progress(*columns, console=console) as rich:
         bar = Bar(what, total, unit, _rich=rich)

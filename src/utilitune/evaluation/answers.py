@@ -81,6 +81,7 @@ def answer_questions(
     with LabelStore(store) as kept, progress("answer", len(asked), "questions") as bar:
         responder = Responder(generator, kept)
         for chunk in _chunks(asked):
+            missed = kept.misses
             responses = responder.respond(request for _, _, request in chunk)
             for query, ids, request in chunk:
                 response = responses[request]
@@ -89,7 +90,7 @@ def answer_questions(
                 else:
                     failed += 1
                     warn(f"question {query.id!r} has no answer: {response.reason}")
-            bar.advance(len(chunk))
+            bar.advance(len(chunk), free=kept.misses == missed)
     cut = sum(answer.cut for answer in answers)
     if cut:
         say(f"answer: {cut} of {len(answers)} answers cut at {template.max_new_tokens} tokens")

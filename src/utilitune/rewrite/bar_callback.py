@@ -15,6 +15,10 @@ class BarCallback(TrainerCallback):  # type: ignore[misc]
     def __init__(self, bar: Bar) -> None:
         self.bar = bar
 
+    def on_train_begin(self, args: Any, state: Any, control: Any, **others: Any) -> None:
+        """Count the steps of the checkpoint that a resumed training goes on from, which cost nothing."""
+        self.bar.advance(state.global_step - self.bar.done, free=True)
+
     def on_step_end(self, args: Any, state: Any, control: Any, **others: Any) -> None:
-        """Advance to the global step, which jumps at once after a resume."""
+        """Advance to the global step."""
         self.bar.advance(state.global_step - self.bar.done)

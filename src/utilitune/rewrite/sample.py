@@ -97,11 +97,12 @@ def sample_candidates(
                     sample = Sample(asked, n, temperature, seed, max_new_tokens, stop, top_p)
                     own += [("sample", draw) for draw in sample.draws("sample").values()]
                 wanted.append(own)
+            missed = kept.misses
             responses = responder.respond(request for own in wanted for _, request in own)
             for query, asked, own in zip(chunk, prompts, wanted, strict=True):
                 texts = _written(query, [(source, responses[request]) for source, request in own], counts)
                 rows.extend(_distinct(query, messages(asked), texts, include, counts))
-            bar.advance(len(chunk))
+            bar.advance(len(chunk), free=kept.misses == missed)
     say(
         f"candidates: {len(rows)} for {len(queries)} questions; of {counts['written']} rewrites {counts['fallback']} "
         f"unusable (the question stands in), {counts['cut']} cut at {max_new_tokens} tokens and left out, "

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import re
 
 import pytest
+from rich.console import Console
 
 from utilitune import progress as module
 from utilitune.progress import progress
@@ -36,3 +38,16 @@ def test_nothing_but_free_units_leaves_the_time_unknown(clock, capsys):
         bar.advance(80, free=True)
         assert bar.rate == 0.0
     assert "time left unknown" in capsys.readouterr().err
+
+
+def test_a_terminal_is_told_the_same(clock, monkeypatch):
+    screen = Console(file=io.StringIO(), force_terminal=True, width=200)
+    monkeypatch.setattr(module, "Console", lambda stderr: screen)
+    with progress("label", 1000, "labels") as bar:
+        bar._started = 0.0
+        bar.advance(800, free=True)
+        assert bar.left == "time left unknown"
+        clock[0] = 40.0
+        bar.advance(80)
+        assert bar.left == "60 s left"
+    assert "2.0 labels/s, 60 s left" in screen.file.getvalue()
