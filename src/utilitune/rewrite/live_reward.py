@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class LiveReward:
-    """Gives sampled texts the utility of what they retrieve, on the utility's own scale.
+    """Gives sampled texts the utility of what they retrieve, on the aggregate's own scale.
 
     A text is cleaned as the rewriter cleans it; an unusable one gets what the question as typed is worth, since that
     is what would be searched for. ``counts`` runs along: ``texts``, ``fallback`` (unusable), ``unlabelled`` (no label
@@ -50,10 +50,11 @@ class LiveReward:
             queries: The conversational questions.
             retrievers: Retrievers by name.
             corpus: Their passages.
-            utilities: Utilities; all in the same unit, or one: their raw values are averaged.
+            utilities: Utilities; all in the same unit, or one, unless the aggregate is ``expected-mrr``, which has
+                none: their raw values are averaged.
             generator: The model whose gain counts.
             k: Passages a text and retriever.
-            aggregate: As ``reward_candidates``.
+            aggregate: As ``reward_candidates``, over the texts of one call.
             fused: As ``reward_candidates``.
             store: Label store file: a text that comes again costs nothing.
 

@@ -76,7 +76,8 @@ def reward_candidates(
         store: Label store file, so that a second run is free.
         aggregate: ``mean``, ``max``, ``top-1``, ``discounted`` (sum of u / log2(rank + 1)) over
             single-passage labels, ``expected-mrr`` (mean reciprocal rank under the belief that the labels of all the
-            question's candidates give, see ``expected_mrr``), or ``set`` (the ``k`` passages labelled together).
+            question's candidates give, whatever the utility's unit: see ``expected_mrr``), or ``set`` (the ``k``
+            passages labelled together).
         scale: ``pooled``, ``z-score`` (per question), ``rank`` (per question, in [-1, 1]) or ``raw``.
         fused: Whether to label one ranking, fused by reciprocal rank over the retrievers, instead of each one's.
         qrels: Judgements by query id, for ``gold-rank`` alone.
@@ -84,10 +85,10 @@ def reward_candidates(
 
     Returns:
         The candidates with ``utility``, ``passages`` and raw ``parts``. A retrieval without result is worth
-        ``EMPTY_UTILITY`` (the bare question's label, for a utility of gold answers) and counted as ``empty``; a
-        candidate with a part that could not be had has utility ``None`` and is counted as ``unlabelled``.
-        ``wanted`` counts the (question, passages) that the candidates ask for, ``repeated`` those that another
-        candidate of the question had asked for already: these cost nothing.
+        ``EMPTY_UTILITY`` (the bare question's label, for a utility of gold answers; 0 under ``expected-mrr``) and
+        counted as ``empty``; a candidate with a part that could not be had has utility ``None`` and is counted as
+        ``unlabelled``. ``wanted`` counts the (question, passages) that the candidates ask for, ``repeated`` those that
+        another candidate of the question had asked for already: these cost nothing.
 
     Raises:
         ConfigError: For unknown names, no retriever or utility, ``k`` < 1, or judgements that are wanted and not there.
@@ -175,7 +176,8 @@ def _utility_names(labels: Iterable[LabelKey]) -> dict[str, str]:
 
 
 def _ids(run: Run, key: str, k: int) -> tuple[str, ...]:
-    return tuple(passage_id for passage_id, _ in run.get(key, [])[:k])
+    # A passage that a searcher lists twice counts at its better rank.
+    return tuple(dict.fromkeys(passage_id for passage_id, _ in run.get(key, [])))[:k]
 
 
 def _labels(

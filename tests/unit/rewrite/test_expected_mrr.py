@@ -27,6 +27,11 @@ def test_nothing_differs():
     assert belief({}) == {}
 
 
+def test_rounding_errors_of_equal_values_are_no_belief():
+    assert belief({"a": 0.1 + 0.2, "b": 0.3, "c": 0.3}) == dict.fromkeys("abc", 1 / 3)
+    assert belief({"a": 1e-9, "b": 2e-9})["b"] > 0.8, "small is not equal"
+
+
 def test_expected_mrr_by_hand():
     beliefs = {"a": 0.75, "b": 0.25}
     assert expected_mrr(["a", "b"], beliefs) == pytest.approx(0.75 + 0.125)

@@ -213,6 +213,23 @@ def test_passages_from_another_corpus_are_refused(labels):
         make(labels, retrievers={"bm25": Shelf({"one": ["p9"]})})
 
 
+def test_a_passage_that_a_searcher_lists_twice_counts_once(labels):
+    def parts(aggregate, found):
+        shelf = {"bm25": Shelf({"one": found})}
+        return make(labels, aggregate=aggregate, scale="raw", k=2, texts=["one"], retrievers=shelf)[0].parts
+
+    assert parts("discounted", ["p2", "p2"]) == {"bm25/gain": 3.0}
+    assert parts("expected-mrr", ["p2", "p2", "p1"]) == parts("expected-mrr", ["p2", "p1"])
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_expected_mrr_of_a_question_alone_among_empty_retrievals(labels, fused):
+    rows = make(labels, aggregate="expected-mrr", scale="raw", texts=["none"], fused=fused)
+    assert [row.utility for row in rows] == [0.0]
+    likelihood = [Named("likelihood", needs_answers=True)]
+    assert make(labels, aggregate="expected-mrr", scale="raw", utilities=likelihood)[2].utility == 0.0
+
+
 def test_repeated_labels_are_counted_and_not_asked_again(labels):
     # one: p1 p2; two: p3 p2 p1; none: nothing. Five wanted, of which p1 and p2 twice.
     rows = make(labels)
