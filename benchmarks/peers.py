@@ -182,8 +182,9 @@ def float64_loglikelihoods(generator: Any, requests: Sequence[tuple[str, str]]) 
         whole = generator.tokenizer(context + continuation)["input_ids"]
         after = len(generator.tokenizer(context)["input_ids"])
         with torch.inference_mode():
-            logits = model(torch.tensor([whole]), use_cache=False).logits[0, after - 1 : -1].double()
-        chosen = torch.tensor(whole[after:]).unsqueeze(-1)
+            ids = torch.tensor([whole], device=model.device)
+            logits = model(ids, use_cache=False).logits[0, after - 1 : -1].double()
+        chosen = ids[0, after:].unsqueeze(-1)
         found.append(float(logits.log_softmax(-1).gather(-1, chosen).sum()))
     return found
 

@@ -281,7 +281,6 @@ class TransformersGenerator:
     def _run(self, asked: Sequence[_Asked]) -> list[tuple[list[Generation], list[Continuation]]]:
         """Merge wishes by prompt, run them, and hand each its results."""
         work: dict[tuple[int, ...], Work] = {}
-
         plans = []
         for wish in asked:
             moved = self._moved(wish.prompt) if any(isinstance(text, str) for text in wish.given) else ""
@@ -309,10 +308,12 @@ class TransformersGenerator:
 
     def _fitted(self, prompt: Prompt, rooms: Sequence[int]) -> list[Encoded]:
         """Encode a prompt for each room; what else is asked of a prompt does not change where it is cut."""
-        widest = self._window.fit(prompt, max(rooms, default=0))
-        if not widest.truncated:
-            return [widest] * len(rooms)
-        return [self._window.fit(prompt, room) for room in rooms]
+        widest = max(rooms, default=0)
+        whole = self._window.fit(prompt, widest)
+        if not whole.truncated:
+            return [whole] * len(rooms)
+        fitted = {room: self._window.fit(prompt, room) for room in {*rooms} - {widest}}
+        return [fitted.get(room, whole) for room in rooms]
 
     def _moved(self, prompt: Prompt) -> str:
         text, chat = self._renderer.render(prompt)

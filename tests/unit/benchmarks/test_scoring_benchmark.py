@@ -91,6 +91,21 @@ def test_a_stopped_run_goes_on_with_what_lacks(run):
     assert set(after["7"]["rows"]) == {"peak memory, pairs", "peak memory, vocabulary"}
 
 
+def test_double_precision_is_near_and_leaves_the_model_alone(folders, monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import torch
+    from peers import float64_loglikelihoods
+
+    from utilitune import load_generator
+
+    generator = load_generator(str(folders / "model"), dtype="float32")
+    texts = [("which river?\nAnswer:", " Ull"), ("Answer:", " the old bridge")]
+    scored = generator.score([prompt for prompt, _ in texts], [text for _, text in texts])
+    found = float64_loglikelihoods(generator, texts)
+    assert found == pytest.approx([sum(each.logprobs) for each in scored], abs=1e-4)
+    assert generator.model.dtype == torch.float32
+
+
 def test_tree_tokens_by_hand(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     from forward_count import tree_tokens

@@ -71,6 +71,25 @@ def test_a_long_answer_of_the_same_prompt_does_not_change_what_a_text_is_scored_
     assert made._window.fit(prompt, room).ids != made._window.fit(prompt, 1).ids
 
 
+def test_a_prompt_is_cut_once_for_each_room(generator, monkeypatch):
+    made = generator()
+    fit, rooms = made._window.fit, []
+    monkeypatch.setattr(made._window, "fit", lambda prompt, room: rooms.append(room) or fit(prompt, room))
+    texts = ("Ada", "Ada", "Fenn", " ".join(["Ada"] * 20))
+    long, short = made.run([Task(prompt_of(words(200)), 8, (), texts), Task(prompt_of("Ada"), 8, (), texts)])
+    assert [each.truncated for each in long.continuations] == [True] * 4
+    assert not any(each.truncated for each in short.continuations)
+    whole = rooms.pop()
+    assert whole == max(rooms) and len(rooms) == len(set(rooms))
+
+
+def test_nothing_asked_of_a_prompt_gives_nothing(generator):
+    made = generator()
+    for text in ("Ada", words(200)):
+        result = made.run([Task(prompt_of(text), 0)])[0]
+        assert result.answer is None and result.continuations == ()
+
+
 def test_short_passages_stay_whole_beside_a_long_one(generator):
     made = generator()
     passages = (Passage("1", words(300)), Passage("2", "Ada Fenn of Velm"))
