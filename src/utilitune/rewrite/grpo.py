@@ -81,6 +81,7 @@ def train_grpo(
         reference="start" if config.beta else "none",
         drops={"too-long": long} if long else {},
         inputs={"reward": reward.inputs},
+        relative=reward.is_relative,
     )
     report = run.train(lambda policy, place: make_trainer(run, config, reward, policy, place), resume=resume)
     say("reward: " + ", ".join(f"{name} {count}" for name, count in reward.counts.items()))

@@ -15,6 +15,7 @@ from utilitune.records.query import Query
 from utilitune.rewrite.aggregate import check_names
 from utilitune.rewrite.candidate import Candidate
 from utilitune.rewrite.clean import clean_rewrite, normalise
+from utilitune.rewrite.expected_mrr import EXPECTED_MRR
 from utilitune.rewrite.reward import TextSearcher, reward_candidates
 
 if TYPE_CHECKING:
@@ -73,6 +74,14 @@ class LiveReward:
         self.counts: Counter[str] = Counter(
             {"texts": 0, "fallback": 0, "unlabelled": 0, "empty": 0, "wanted": 0, "repeated": 0}
         )
+
+    @property
+    def is_relative(self) -> bool:
+        """Whether a value compares a text with the others of its call alone, and its level says nothing.
+
+        ``expected-mrr`` believes in what the texts of the call have found: where all of them are alike it is 1.
+        """
+        return self.aggregate == EXPECTED_MRR
 
     @property
     def inputs(self) -> dict[str, Any]:

@@ -116,13 +116,14 @@ def tail_mean(rows: Rows, column: str) -> float | None:
     return fmean(values[-max(1, len(values) // 5) :]) if values else None
 
 
-def reading(rows: Rows, method: str, beta: float = 0.0) -> str:
+def reading(rows: Rows, method: str, beta: float = 0.0, *, relative: bool = False) -> str:
     """Say in one line what the curves mean.
 
     Args:
         rows: From ``log_rows``.
         method: ``sft``, ``dpo`` or ``grpo``.
         beta: The run's beta; margins of ``dpo`` are in its units.
+        relative: Whether the reward of ``grpo`` compares the samples of one step alone.
 
     Returns:
         The line; thresholds are rules of thumb, stated in it.
@@ -130,6 +131,8 @@ def reading(rows: Rows, method: str, beta: float = 0.0) -> str:
     if not rows:
         return "no step was logged"
     summary, verdict = READINGS[method](rows, beta)
+    if relative and verdict in _LEVELS:
+        verdict = "the reward compares a step's samples with one another, so its level says nothing: measure"
     return f"{summary}; {verdict if len(rows) >= 5 else f'{len(rows)} steps are too few to read'}"
 
 
@@ -167,6 +170,13 @@ def _dpo(rows: Rows, beta: float) -> tuple[str, str]:
     return summary, "the chosen side is pulling ahead"
 
 
+_LEVELS = (
+    "the utility is rising",
+    "the utility is falling: lower lr",
+    "no clear change: the batches differ more than the policy has moved",
+)
+
+
 def _grpo(rows: Rows, beta: float) -> tuple[str, str]:
     del beta
     first, last = head_mean(rows, "reward") or 0.0, tail_mean(rows, "reward") or 0.0
@@ -182,10 +192,10 @@ def _grpo(rows: Rows, beta: float) -> tuple[str, str]:
     if (tail_mean(rows, "cut") or 0.0) > 0.5:
         return summary, "over half of the samples hit the length limit: raise max_new_tokens, or start from an SFT"
     if last - first > 0.1 * spread:
-        return summary, "the utility is rising"
+        return summary, _LEVELS[0]
     if last - first < -0.1 * spread:
-        return summary, "the utility is falling: lower lr"
-    return summary, "no clear change: the batches differ more than the policy has moved"
+        return summary, _LEVELS[1]
+    return summary, _LEVELS[2]
 
 
 READINGS: Mapping[str, Callable[[Rows, float], tuple[str, str]]] = {"sft": _sft, "dpo": _dpo, "grpo": _grpo}

@@ -43,6 +43,7 @@ class TrainingRun:
         reference: What the policy is compared with, for a reader.
         drops: ``{reason: rows}`` left out.
         inputs: More that makes the run what it is, JSON-ready.
+        relative: Whether a live reward compares the samples of one step alone.
     """
 
     method: str
@@ -56,6 +57,7 @@ class TrainingRun:
     reference: str
     drops: Mapping[str, int] = field(default_factory=dict)
     inputs: Mapping[str, Any] = field(default_factory=dict)
+    relative: bool = False
 
     @property
     def steps(self) -> int:
@@ -112,7 +114,7 @@ class TrainingRun:
             peak_rss_mb=round(_peak_rss_mb(), 1),
             first_loss=log[0]["loss"] if log else None,
             last_loss=tail_mean(log, "loss"),
-            reading=reading(log, self.method, beta=float(getattr(self.config, "beta", 0.0))),
+            reading=reading(log, self.method, float(getattr(self.config, "beta", 0.0)), relative=self.relative),
             log=log,
         )
         # The file travels with the adapter, so it does not say where it once was.

@@ -67,6 +67,14 @@ def test_live_rewards_by_hand(reward):
     assert reward.counts == {"texts": 5, "fallback": 1, "unlabelled": 0, "empty": 2, "wanted": 2, "repeated": 0}
 
 
+def test_by_expected_mrr_samples_that_are_alike_are_worth_the_most_whatever_they_find(reader):
+    relative = LiveReward(QUERIES, {"words": Words()}, CORPUS, [Length()], reader, k=1, aggregate="expected-mrr")
+    # p0 is worth 15, p1 17: among others "mira mill" is the worse text, alone it is all that can be believed in.
+    worse, better = relative(["c0_2", "c0_2"], ["mira mill", "orlen"])
+    assert worse < better < relative(["c0_2"], ["mira mill"])[0] == 1.0
+    assert relative.is_relative
+
+
 def test_a_missing_label_teaches_nothing(reward):
     assert reward._filled(["a", "a", "a", "b"], [1.0, None, 2.0, None]) == [1.0, 1.5, 2.0, 0.0]
     assert reward.counts["unlabelled"] == 2

@@ -39,6 +39,14 @@ def test_what_the_curves_mean(method, columns, said):
     assert said in reading(curve(**columns), method, beta=0.1)
 
 
+@pytest.mark.parametrize("rewards", [[0.0, 0.1, 0.2, 0.3, 0.4], [0.4, 0.3, 0.2, 0.1, 0.0], [0.2] * 5])
+def test_the_level_of_a_relative_reward_is_not_read(rewards):
+    said = reading(curve(**GRPO, reward=rewards), "grpo", relative=True)
+    assert said.endswith("its level says nothing: measure")
+    flat = {**GRPO, "flat": [0.9] * 5}
+    assert "samples hardly differ" in reading(curve(**flat, reward=rewards), "grpo", relative=True)
+
+
 def test_few_steps_are_not_read():
     assert reading([], "sft") == "no step was logged"
     assert reading(curve(loss=[2.0, 1.0]), "sft").endswith("2 steps are too few to read")
