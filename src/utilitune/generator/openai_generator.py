@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from utilitune.errors import ConfigError
@@ -17,7 +18,7 @@ from utilitune.generator.server_error import RequestFailed
 from utilitune.generator.server_probe import NEUTRAL, Abilities, writing_body
 from utilitune.generator.server_prompt import COMPLETIONS, Prepared, Prompts, TokenPrompts
 from utilitune.generator.server_scoring import TEXT_WAYS, TOKEN_WAYS
-from utilitune.generator.window import PromptTooLong
+from utilitune.generator.window import PromptTooLong, fit_each
 from utilitune.progress import warn
 
 # Replies kept for callers that ask again without the request that failed.
@@ -108,11 +109,11 @@ class OpenAIGenerator:
         calls: list[_Call] = []
         plans: list[tuple[int, int]] = []
         for task in tasks:
-            prepared = self._prepared(task.prompt, task.continuations, task.max_new_tokens)
+            first, *others = self._prepared(task.prompt, task.continuations, task.max_new_tokens)
             greedy = task.max_new_tokens > 0
             if greedy:
-                calls.append(self._write(prepared, task.max_new_tokens, tuple(task.stop), temperature=0))
-            calls += [self._score(prepared, given) for given in task.continuations]
+                calls.append(self._write(first, task.max_new_tokens, tuple(task.stop), temperature=0))
+            calls += [self._score(*each) for each in zip(others, task.continuations, strict=True)]
             plans.append((int(greedy), len(task.continuations)))
         found = iter(self._done(calls))
         results = []
@@ -180,7 +181,7 @@ class OpenAIGenerator:
         check_sampling(max_new_tokens, n, temperature, top_p, stop)
         calls = []
         for prompt in map(Prompt.of, prompts):
-            prepared = self._prepared(prompt, (), max_new_tokens)
+            (prepared,) = self._prepared(prompt, (), max_new_tokens)
             for number in range(n):
                 drawn = {"top_p": top_p, "seed": _seed(seed, number)} if temperature else {}
                 calls.append(self._write(prepared, max_new_tokens, tuple(stop), temperature=temperature, **drawn))
@@ -199,17 +200,20 @@ class OpenAIGenerator:
         """Return the text that the model reads, as far as it is ours, for people to look at."""
         return self._prompts.shown(Prompt.of(prompt))
 
-    def _prepared(self, prompt: Prompt, continuations: Sequence[str | tuple[int, ...]], new_tokens: int) -> Prepared:
+    def _prepared(
+        self, prompt: Prompt, continuations: Sequence[str | tuple[int, ...]], new_tokens: int
+    ) -> list[Prepared]:
+        """Prepare a prompt for what is to be written after it, and for each text."""
         if continuations and self._way is None:
             raise ConfigError(self._cannot_score())
-        room = new_tokens
+        rooms = [new_tokens]
         if continuations:
             bare = self._prompts.prepare(prompt, 0)
             # One more: some servers must write a token to score.
-            room = max(room, *(len(self._prompts.continuation(given, bare)) + 1 for given in continuations))
-        prepared = self._prompts.prepare(prompt, room)
+            rooms += [len(self._prompts.continuation(given, bare)) + 1 for given in continuations]
+        prepared = fit_each(partial(self._prompts.prepare, prompt), rooms)
         self._counts["prompts"] += 1
-        self._counts["truncated"] += prepared.truncated
+        self._counts["truncated"] += any(each.truncated for each in prepared)
         for note in self._prompts.notes(prompt):
             self._counts[note] += 1
         return prepared

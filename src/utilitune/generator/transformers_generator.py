@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from utilitune.generator.answer_text import AnswerText
@@ -26,7 +26,7 @@ from utilitune.generator.rendering import FIXED, Renderer
 from utilitune.generator.sampling import Sampler
 from utilitune.generator.sampling_check import check_sampling
 from utilitune.generator.unread_model import UnreadModel
-from utilitune.generator.window import Encoded, Window, window_of
+from utilitune.generator.window import Encoded, Window, fit_each, window_of
 
 NUMERICS = "2"
 """Part of every key of the store: raise it when a change here or in the engine, window or boundary changes a number."""
@@ -287,7 +287,7 @@ class TransformersGenerator:
             ids = [tuple(self._boundary.continuation(text, moved)) for text in wish.given]
             rooms = [order.max_new_tokens for order in wish.orders] + [len(own) for own in ids]
             places = []
-            for encoded in self._fitted(wish.prompt, rooms):
+            for encoded in fit_each(partial(self._window.fit, wish.prompt), rooms):
                 places.append((encoded, work.setdefault(encoded.ids, Work(encoded.ids))))
             ordered = len(wish.orders)
             orders = [(order, *place) for order, place in zip(wish.orders, places[:ordered], strict=True)]
@@ -305,15 +305,6 @@ class TransformersGenerator:
             scored = [self._continuation(text, item.scored[own], cut.truncated) for text, own, cut, item in texts]
             results.append((answers, scored))
         return results
-
-    def _fitted(self, prompt: Prompt, rooms: Sequence[int]) -> list[Encoded]:
-        """Encode a prompt for each room; what else is asked of a prompt does not change where it is cut."""
-        widest = max(rooms, default=0)
-        whole = self._window.fit(prompt, widest)
-        if not whole.truncated:
-            return [whole] * len(rooms)
-        fitted = {room: self._window.fit(prompt, room) for room in {*rooms} - {widest}}
-        return [fitted.get(room, whole) for room in rooms]
 
     def _moved(self, prompt: Prompt) -> str:
         text, chat = self._renderer.render(prompt)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from utilitune.errors import ConfigError
 from utilitune.generator.protocol import Prompt
@@ -35,6 +35,36 @@ class Encoded:
     ids: tuple[int, ...]
     moved: str
     truncated: bool = False
+
+
+class Fitted(Protocol):
+    """A prompt that was made to fit."""
+
+    @property
+    def truncated(self) -> bool:
+        """Whether passages were cut."""
+        ...
+
+
+T = TypeVar("T", bound=Fitted)
+
+
+def fit_each(fit: Callable[[int], T], rooms: Sequence[int]) -> list[T]:
+    """Fit one prompt for each room: what else is asked of it does not change where it is cut.
+
+    Args:
+        fit: Fits the prompt, leaving so many tokens free.
+        rooms: Tokens needed after it, one entry a thing that is asked of it.
+
+    Returns:
+        The prompt for each room; one object where nothing is cut.
+    """
+    widest = max(rooms, default=0)
+    whole = fit(widest)
+    if not whole.truncated:
+        return [whole] * len(rooms)
+    fitted = {room: fit(room) for room in {*rooms} - {widest}}
+    return [fitted.get(room, whole) for room in rooms]
 
 
 def window_of(config: Any, tokenizer: Any) -> int:

@@ -179,6 +179,19 @@ def test_over_long_passages_are_cut_and_counted_and_prompts_refused(world):
     assert not there.fits(Prompt(plain=passage)) and there.fits("short")
 
 
+def test_a_long_answer_of_the_same_prompt_does_not_change_what_a_text_is_scored_after(world):
+    there = world.load("vllm", max_length=64)
+    passage = "the river Ull runs past the old stone bridge " * 20
+    prompt = Prompt(plain=f"Document: {passage}\nQuestion: where is it?\nAnswer:", trim=(passage,))
+    alone, written = there.score([prompt], [" Velm"])[0], there.generate([prompt], max_new_tokens=24)[0][0]
+    both = there.run([Task(prompt, max_new_tokens=24, continuations=(" Velm",))])[0]
+    assert both.continuations[0] == alone
+    assert both.answer == written
+    # The prompt that a text follows is longer than the one that leaves room for an answer.
+    scored, answered = (len(body["prompt"]) for _, body in world.server.requests[-4:-2])
+    assert scored > answered + len(alone.token_ids)
+
+
 class TestWithoutTokenizer:
     def test_plain_prompts_are_scored_by_echo(self, world):
         there = world.load("echo", tokens=False, template="plain")
