@@ -172,8 +172,8 @@ def harness_loglikelihoods(generator: Any, batch: int) -> Any:
 def float64_loglikelihoods(generator: Any, requests: Sequence[tuple[str, str]]) -> list[float]:
     """Return the log-likelihood of each ``(context, continuation)`` with the model in double precision, one at a time.
 
-    Weights and matrix products are double; transformers' norms and rotary angles stay single whatever the model is, which
-    moved a sum over ten tokens by up to 6e-6 (SmolLM2-135M).
+    Weights and matrix products are double; transformers' norms and rotary angles stay single whatever the model is:
+    double norms moved a sum over some ten tokens by up to 6e-6 (SmolLM2-135M).
 
     Args:
         generator: A ``TransformersGenerator``, for its model and tokenizer.
