@@ -20,7 +20,6 @@ def test_a_small_study_and_its_second_run(tmp_path):
     assert study.counts["questions studied"] == 5
     assert study.counts["lists"] == 10
     assert study.counts["lists without an answer"] == 0
-    assert sum(right for right, _, _ in study.accuracy["bm25"].values()) >= 1, "invented facts: the passages tell"
     assert all(0 < u < 1 for ranked in study.lists for u in ranked.utilities)
     again = study_correlation(world, generator, systems, [1, 3], **options)
     assert sum(part.computed for part in again.timing.values()) == 0

@@ -36,7 +36,7 @@ def test_compare_then_report(finished, tmp_path):
     assert "Queries: scored 12 = 12 answered + 0 missing; 0 unjudged." in done.stdout
     body = json.loads((out / "report.json").read_text())
     assert body["tables"][0]["columns"] == ["MRR@10", "nDCG@10", "R@10", "UDCG@5"]
-    assert body["manifest"]["command"].startswith("utilitune ")
+    assert body["manifest"]["command"].startswith("utilitune")
     done = run("report", out, "-q")
     assert done.exit_code == 0, done.output
     page = (out / "report" / "report.html").read_text(encoding="utf-8")
