@@ -163,6 +163,7 @@ def test_a_high_reward_becomes_likelier(tmp_path, tiny_base):
             self.counts = {}
 
         inputs = {"name": "likes"}  # noqa: RUF012
+        is_relative = False
 
         def __call__(self, query_ids, texts):
             worth = [float(text.split().count("mira")) for text in texts]
