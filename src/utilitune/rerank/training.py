@@ -219,6 +219,7 @@ def _run(model: Any, groups: list[Group], config: RerankerConfig, watch: _Watch)
 
     from utilitune.progress import progress
     from utilitune.rerank.card_free import RerankerTrainer
+    from utilitune.rerank.trainer_arguments import shared_arguments
     from utilitune.rerank.training_callback import TrainingCallback
 
     loss = LOSSES[config.loss]
@@ -227,26 +228,10 @@ def _run(model: Any, groups: list[Group], config: RerankerConfig, watch: _Watch)
     steps = -(-len(columns["query"]) // batch) * config.epochs
     with tempfile.TemporaryDirectory() as scratch, progress("train reranker", steps, "steps") as bar:
         arguments = CrossEncoderTrainingArguments(
+            **shared_arguments(config, batch=batch, steps=steps, on_cpu=str(model.device) == "cpu"),
             output_dir=scratch,
-            num_train_epochs=config.epochs,
-            per_device_train_batch_size=batch,
-            learning_rate=config.learning_rate,
-            warmup_steps=int(config.warmup_share * steps),
-            weight_decay=config.weight_decay,
-            lr_scheduler_type="linear",
-            seed=config.seed,
-            data_seed=config.seed,
-            fp16=False,
-            bf16=False,
-            use_cpu=str(model.device) == "cpu",
             save_strategy="no",
             eval_strategy="no",
-            logging_strategy="steps",
-            logging_steps=1,
-            logging_nan_inf_filter=False,
-            report_to=[],
-            disable_tqdm=True,
-            dataloader_pin_memory=False,
         )
         trainer = RerankerTrainer(
             model=model,

@@ -38,21 +38,12 @@ def training_arguments(
     from sentence_transformers import SentenceTransformerTrainingArguments
 
     from utilitune.rerank.student.evaluator import CHOICE
+    from utilitune.rerank.trainer_arguments import shared_arguments
 
     passages = [f"passage_{place}" for place in range(places)]
     return SentenceTransformerTrainingArguments(
+        **shared_arguments(config, batch=batch, steps=steps, on_cpu=on_cpu),
         output_dir=str(checkpoints),
-        num_train_epochs=config.epochs,
-        per_device_train_batch_size=batch,
-        learning_rate=config.learning_rate,
-        warmup_steps=int(config.warmup_share * steps),
-        weight_decay=config.weight_decay,
-        lr_scheduler_type="linear",
-        seed=config.seed,
-        data_seed=config.seed,
-        fp16=False,
-        bf16=False,
-        use_cpu=on_cpu,
         # Prompt and task of a column are what encode_query and encode_document give to a text.
         prompts={"query": prompts["query"], **dict.fromkeys(passages, prompts["passage"])},
         router_mapping={"query": "query", **dict.fromkeys(passages, "document")},
@@ -63,10 +54,4 @@ def training_arguments(
         load_best_model_at_end=True,
         metric_for_best_model=CHOICE,
         greater_is_better=True,
-        logging_strategy="steps",
-        logging_steps=1,
-        logging_nan_inf_filter=False,
-        report_to=[],
-        disable_tqdm=True,
-        dataloader_pin_memory=False,
     )
