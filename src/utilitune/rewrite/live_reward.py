@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -44,6 +46,7 @@ class LiveReward:
         aggregate: str = "max",
         fused: bool = False,
         store: Path | str | None = None,
+        anchors: Iterable[Candidate] = (),
     ) -> None:
         """Keep everything that a call needs.
 
@@ -58,6 +61,9 @@ class LiveReward:
             aggregate: As ``reward_candidates``, over the texts of one call.
             fused: As ``reward_candidates``.
             store: Label store file: a text that comes again costs nothing.
+            anchors: Other texts for the questions, such as the candidates of the pairs; they are rewarded along and
+                their values left out. Under ``expected-mrr`` what they found counts for the belief as well, so that
+                samples which are all alike are still told to be good or bad.
 
         Raises:
             ConfigError: For an unknown aggregate or utility.
@@ -71,6 +77,9 @@ class LiveReward:
         self.utilities = [make_utility(one) for one in utilities]
         self.generator = generator
         self.k, self.aggregate, self.fused, self.store = k, aggregate, fused, store
+        self.anchors: dict[str, list[Candidate]] = {}
+        for one in anchors:
+            self.anchors.setdefault(one.query_id, []).append(one)
         self.counts: Counter[str] = Counter(
             {"texts": 0, "fallback": 0, "unlabelled": 0, "empty": 0, "wanted": 0, "repeated": 0}
         )
@@ -79,9 +88,9 @@ class LiveReward:
     def is_relative(self) -> bool:
         """Whether a value compares a text with the others of its call alone, and its level says nothing.
 
-        ``expected-mrr`` believes in what the texts of the call have found: where all of them are alike it is 1.
+        ``expected-mrr`` believes in what the texts of the call have found: without anchors, it is 1 where all are alike.
         """
-        return self.aggregate == EXPECTED_MRR
+        return self.aggregate == EXPECTED_MRR and not self.anchors
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -97,7 +106,12 @@ class LiveReward:
             "k": self.k,
             "aggregate": self.aggregate,
             "fused": self.fused,
+            "anchors": self._anchors_hash(),
         }
+
+    def _anchors_hash(self) -> str:
+        texts = sorted((one.query_id, one.text) for own in self.anchors.values() for one in own)
+        return sha256(json.dumps(texts).encode()).hexdigest()
 
     def __call__(self, query_ids: Sequence[str], texts: Sequence[str]) -> list[float]:
         """Return the utility of each text.
@@ -119,9 +133,12 @@ class LiveReward:
         keys = [(query_id, normalise(text)) for query_id, text in zip(query_ids, used, strict=True)]
         distinct = {key: Candidate(key[0], text, "sample") for key, text in zip(keys, used, strict=True)}
         asked = {query_id: self.queries[query_id] for query_id in query_ids}
+        others = [
+            one for name in asked for one in self.anchors.get(name, ()) if (name, normalise(one.text)) not in distinct
+        ]
         with hushed():
             rewarded = reward_candidates(
-                distinct.values(),
+                [*distinct.values(), *others],
                 self.retrievers,
                 asked.values(),
                 self.corpus,
@@ -134,9 +151,10 @@ class LiveReward:
                 fused=self.fused,
                 max_failed=1.0,  # judged below: a step has too few labels for a share
             )
-        if distinct and all(row.utility is None for row in rewarded):
+        own = rewarded[: len(distinct)]
+        if distinct and all(row.utility is None for row in own):
             raise DataError(f"none of the samples of {', '.join(asked)} could be labelled; look at the generator")
-        values = dict(zip(distinct, (row.utility for row in rewarded), strict=True))
+        values = dict(zip(distinct, (row.utility for row in own), strict=True))
         self.counts["texts"] += len(texts)
         self.counts.update({name: rewarded.counts[name] for name in ("empty", "wanted", "repeated")})
         return self._filled(query_ids, [values[key] for key in keys])

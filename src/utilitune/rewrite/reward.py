@@ -19,7 +19,7 @@ from utilitune.records.run import Run
 from utilitune.rewrite.aggregate import AGGREGATES, EMPTY_UTILITY, SCALES, check_names
 from utilitune.rewrite.candidate import Candidate, Candidates
 from utilitune.rewrite.expected_mrr import DEPTH as READ
-from utilitune.rewrite.expected_mrr import EXPECTED_MRR, belief, expected_mrr
+from utilitune.rewrite.expected_mrr import EXPECTED_MRR, belief, consensus, expected_mrr
 from utilitune.rewrite.gold_rank import DEPTH, GOLD_RANK, Judgements, check_judgements, reciprocal_rank
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ def reward_candidates(
         k: Passages a candidate and retriever.
         store: Label store file, so that a second run is free.
         aggregate: ``mean``, ``max``, ``top-1``, ``discounted`` (sum of u / log2(rank + 1)) over
-            single-passage labels, ``expected-mrr`` (mean reciprocal rank under the belief that the labels of all the
-            question's candidates give, whatever the utility's unit: see ``expected_mrr``), or ``set`` (the ``k``
+            single-passage labels, ``expected-mrr`` (mean reciprocal rank under the belief that the rankings and labels
+            of all the question's candidates give, whatever the utility's unit: see ``expected_mrr``), or ``set`` (the ``k``
             passages labelled together).
         scale: ``pooled``, ``z-score`` (per question), ``rank`` (per question, in [-1, 1]) or ``raw``.
         fused: Whether to label one ranking, fused by reciprocal rank over the retrievers, instead of each one's.
@@ -126,7 +126,7 @@ def reward_candidates(
     )
     parts: list[dict[str, float]] = [{} for _ in rows]
     for label_set, utility in (_utility_names(labels) if made else {}).items():
-        beliefs = _beliefs(label_set, labels) if aggregate == EXPECTED_MRR else {}
+        beliefs = _beliefs(label_set, labels, rows, runs) if aggregate == EXPECTED_MRR else {}
         for name, run in runs.items():
             for number, (row, lists, part) in enumerate(zip(rows, found, parts, strict=True)):
                 value = _aggregate(aggregate, label_set, row.query_id, lists[name], labels)
@@ -228,13 +228,18 @@ def _labels(
     }, wanted
 
 
-def _beliefs(label_set: str, labels: Mapping[LabelKey, float | None]) -> dict[str, dict[str, float]]:
+def _beliefs(
+    label_set: str, labels: Mapping[LabelKey, float | None], rows: Sequence[Candidate], runs: Mapping[str, Run]
+) -> dict[str, dict[str, float]]:
     """Return, by question, how likely each of its labelled passages is to be the one that is needed."""
     pools: dict[str, dict[str, float]] = {}
     for (own, query_id, ids), value in labels.items():
         if own == label_set and ids and value is not None and math.isfinite(value):
             pools.setdefault(query_id, {})[ids[0]] = value
-    return {query_id: belief(pool) for query_id, pool in pools.items()}
+    rankings: dict[str, list[tuple[str, ...]]] = {}
+    for number, row in enumerate(rows):
+        rankings.setdefault(row.query_id, []).extend(_ids(run, str(number), READ) for run in runs.values())
+    return {query_id: belief(pool, consensus(rankings[query_id])) for query_id, pool in pools.items()}
 
 
 def _aggregate(

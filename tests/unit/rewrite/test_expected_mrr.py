@@ -6,30 +6,47 @@ import math
 
 import pytest
 
-from utilitune.rewrite.expected_mrr import DEPTH, belief, expected_mrr
+from utilitune.rewrite.expected_mrr import DEPTH, belief, consensus, expected_mrr
+
+EVEN = dict.fromkeys("abc", 0.5)
+
+
+def test_consensus_by_hand():
+    assert consensus([["a", "b"], ["b"], []]) == {"a": 1.0, "b": 1.5}
+    deep = [f"p{number}" for number in range(DEPTH + 2)]
+    assert len(consensus([deep])) == DEPTH
+    assert consensus([]) == {}
 
 
 def test_belief_by_hand():
-    # mean 1, deviation 1: weights e^1 and e^-1.
-    found = belief({"a": 2.0, "b": 0.0})
-    assert found["a"] == pytest.approx(math.e / (math.e + 1 / math.e))
+    # mean 1, deviation 1: e^1 and e^-1, times the weights.
+    found = belief({"a": 2.0, "b": 0.0}, {"a": 1.0, "b": 3.0})
+    assert found["a"] == pytest.approx(math.e / (math.e + 3 / math.e))
     assert math.fsum(found.values()) == pytest.approx(1.0)
 
 
 def test_belief_has_no_unit():
     values = {"a": 0.3, "b": -0.1, "c": 0.25}
-    assert belief({name: 1000 * value + 7 for name, value in values.items()}) == pytest.approx(belief(values))
+    assert belief({name: 1000 * value + 7 for name, value in values.items()}, EVEN) == pytest.approx(
+        belief(values, EVEN)
+    )
+    assert belief(values, {name: 9 * weight for name, weight in EVEN.items()}) == pytest.approx(belief(values, EVEN))
 
 
-def test_nothing_differs():
-    assert belief({"a": 0.5, "b": 0.5}) == {"a": 0.5, "b": 0.5}
-    assert belief({"a": -3.0}) == {"a": 1.0}
-    assert belief({}) == {}
+def test_where_no_utility_differs_the_weights_decide():
+    assert belief({"a": 0.5, "b": 0.5}, {"a": 3.0, "b": 1.0}) == {"a": 0.75, "b": 0.25}
+    assert belief({"a": -3.0}, EVEN) == {"a": 1.0}
+    assert belief({}, EVEN) == {}
+
+
+def test_a_passage_that_no_ranking_holds_is_left_out():
+    assert belief({"a": 0.1, "x": 9.0}, EVEN) == {"a": 1.0}
+    assert belief({"x": 9.0}, EVEN) == {}
 
 
 def test_rounding_errors_of_equal_values_are_no_belief():
-    assert belief({"a": 0.1 + 0.2, "b": 0.3, "c": 0.3}) == dict.fromkeys("abc", 1 / 3)
-    assert belief({"a": 1e-9, "b": 2e-9})["b"] > 0.8, "small is not equal"
+    assert belief({"a": 0.1 + 0.2, "b": 0.3, "c": 0.3}, EVEN) == pytest.approx(dict.fromkeys("abc", 1 / 3))
+    assert belief({"a": 1e-9, "b": 2e-9}, EVEN)["b"] > 0.8, "small is not equal"
 
 
 def test_expected_mrr_by_hand():

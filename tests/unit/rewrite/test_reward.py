@@ -156,8 +156,10 @@ def test_set_aggregate_labels_the_passages_together(labels):
 def test_expected_mrr_reads_the_ranking_by_what_all_candidates_found(labels):
     rows = make(labels, aggregate="expected-mrr", scale="raw", k=1)
     # k=1 labels p1 (bm25 one), p2 (dense one, dense two) and p3 (bm25 two): 1, 3, 0; below k they still count.
-    weights = {name: math.exp(value / statistics.pstdev([1, 3, 0])) for name, value in (("1", 1), ("2", 3), ("3", 0))}
-    p1, p2, p3 = (weight / sum(weights.values()) for weight in weights.values())
+    # 1 / rank over all rankings: p1 1 + 1/2, p2 1/2 + 1 + 1, p3 1.
+    spread = statistics.pstdev([1, 3, 0])
+    weights = [found * math.exp(value / spread) for value, found in ((1, 1.5), (3, 2.5), (0, 1.0))]
+    p1, p2, p3 = (weight / sum(weights) for weight in weights)
     assert rows[0].parts == pytest.approx({"bm25/gain": p1 + p2 / 2, "dense/gain": p2})
     assert rows[1].parts == pytest.approx({"bm25/gain": p3, "dense/gain": p2 + p1 / 2})
     assert rows[2].parts == {"bm25/gain": 0.0, "dense/gain": 0.0}

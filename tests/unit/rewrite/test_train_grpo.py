@@ -8,6 +8,7 @@ import pytest
 from utilitune.errors import ConfigError, DataError, ThresholdError
 from utilitune.records import Passage, Query, Run, Turn
 from utilitune.rewrite import GrpoConfig, LiveReward, train_grpo
+from utilitune.rewrite.candidate import Candidate
 
 QUICK = {"batch_size": 1, "lora_r": 4, "lora_alpha": 8, "max_length": 200, "lr": 1e-2, "warmup": 0.0}
 QUICK |= {"generations": 3, "max_new_tokens": 6, "temperature": 1.0}
@@ -73,6 +74,17 @@ def test_by_expected_mrr_samples_that_are_alike_are_worth_the_most_whatever_they
     worse, better = relative(["c0_2", "c0_2"], ["mira mill", "orlen"])
     assert worse < better < relative(["c0_2"], ["mira mill"])[0] == 1.0
     assert relative.is_relative
+
+
+def test_anchors_tell_whether_samples_that_are_alike_are_good(reader):
+    anchors = [Candidate("c0_2", "mira mill", "history"), Candidate("c0_2", "orlen", "greedy")]
+    reward = LiveReward(
+        QUERIES, {"words": Words()}, CORPUS, [Length()], reader, k=1, aggregate="expected-mrr", anchors=anchors
+    )
+    assert reward(["c0_2"], ["mira mill"]) < reward(["c0_2"], ["orlen"]), "each is alone in its call"
+    assert not reward.is_relative
+    assert reward(["c1_2"], ["orlen"]) == [1.0], "a question without anchors is on its own"
+    assert reward.inputs != LiveReward(QUERIES, {"words": Words()}, CORPUS, [Length()], reader, k=1).inputs
 
 
 def test_a_missing_label_teaches_nothing(reward):

@@ -165,6 +165,7 @@ def _train_grpo(workspace: Workspace) -> Mapping[str, Any]:
         aggregate=section.reward.aggregate,
         fused=section.reward.fused,
         store=workspace.store,
+        anchors=read_candidates(workspace.folder("candidates") / "candidates.jsonl"),
     )
     report = train_grpo(
         turns,
@@ -307,7 +308,7 @@ TRAIN = Stage(
 TRAIN_GRPO = Stage(
     name="train-grpo",
     about="GRPO with the generator's utility as a live reward",
-    needs=("data", "index", "train-sft", "train-rewriter"),
+    needs=("data", "index", "candidates", "train-sft", "train-rewriter"),
     keys=(
         *(*_TRAINING, "generator", "retrievers", "rewriter.methods", "rewriter.train_turns"),
         *("rewriter.reward", "rewriter.grpo"),
