@@ -28,7 +28,7 @@ from utilitune.cli.out import check_file, check_folder
 from utilitune.errors import ConfigError
 
 if TYPE_CHECKING:
-    from utilitune.evaluation.study.correlation_questions import System
+    from utilitune.evaluation.study.correlation.found import System
     from utilitune.records import Dataset
 
 app = typer.Typer(
@@ -187,8 +187,8 @@ def correlation(
     Example: utilitune study correlation my-data -r bm25 -k 1..10 --limit 200 --out correlation
     """
     from utilitune.evaluation import study_correlation, write_correlation
-    from utilitune.evaluation.study.correlation_questions import RELEVANCES
-    from utilitune.evaluation.study.correlation_table import correlation_text
+    from utilitune.evaluation.study.correlation.found import RELEVANCES
+    from utilitune.evaluation.study.correlation.table import correlation_text
     from utilitune.evaluation.study.plots import check_plots
     from utilitune.evaluation.study.signal import answer_judge
     from utilitune.generator import load_generator

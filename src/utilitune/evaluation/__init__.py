@@ -36,9 +36,9 @@ from utilitune.scoring.answer_match import answer_tokens, contains, exact_match,
 if TYPE_CHECKING:
     from utilitune.evaluation.judge.answer_judge import judge_answers
     from utilitune.evaluation.judge.win_rate import WinRates, win_rate
-    from utilitune.evaluation.study.correlation import study_correlation
-    from utilitune.evaluation.study.correlation_files import write_correlation
-    from utilitune.evaluation.study.correlation_study import CorrelationStudy
+    from utilitune.evaluation.study.correlation.experiment import study_correlation
+    from utilitune.evaluation.study.correlation.files import write_correlation
+    from utilitune.evaluation.study.correlation.study import CorrelationStudy
     from utilitune.evaluation.study.signal import study_signal
     from utilitune.evaluation.study.signal_files import write_signal
     from utilitune.evaluation.study.signal_study import SignalStudy
@@ -48,11 +48,11 @@ _HOME = {
     "WinRates": "utilitune.evaluation.judge.win_rate",
     "judge_answers": "utilitune.evaluation.judge.answer_judge",
     "win_rate": "utilitune.evaluation.judge.win_rate",
-    "CorrelationStudy": "utilitune.evaluation.study.correlation_study",
+    "CorrelationStudy": "utilitune.evaluation.study.correlation.study",
     "SignalStudy": "utilitune.evaluation.study.signal_study",
-    "study_correlation": "utilitune.evaluation.study.correlation",
+    "study_correlation": "utilitune.evaluation.study.correlation.experiment",
     "study_signal": "utilitune.evaluation.study.signal",
-    "write_correlation": "utilitune.evaluation.study.correlation_files",
+    "write_correlation": "utilitune.evaluation.study.correlation.files",
     "write_signal": "utilitune.evaluation.study.signal_files",
 }
 

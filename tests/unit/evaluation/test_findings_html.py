@@ -168,9 +168,9 @@ def test_a_file_that_cannot_be_read_is_named_and_stops_nothing(tmp_path, name, t
 
 def test_a_correlation_study_of_ours_is_read(tmp_path):
     """The dataclasses of the study, as it writes them."""
-    study = pytest.importorskip("utilitune.evaluation.study.correlation_study")
-    rank = pytest.importorskip("utilitune.evaluation.study.correlation_rank")
-    ideal = pytest.importorskip("utilitune.evaluation.study.ideal")
+    study = pytest.importorskip("utilitune.evaluation.study.correlation.study")
+    rank = pytest.importorskip("utilitune.evaluation.study.correlation.rank")
+    ideal = pytest.importorskip("utilitune.evaluation.study.correlation.ideal")
     estimate = rank.Estimate(0.4, 0.3, 0.5)
     rows = [study.Correlation("UDCG", "bm25", k, 9, 9, 4, estimate, estimate, {}, "", (1,)) for k in (None, 1)]
     rule = dict.fromkeys(field.name for field in ideal.Ideal.__dataclass_fields__.values())

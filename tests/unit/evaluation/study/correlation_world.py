@@ -4,7 +4,7 @@ import math
 import random
 import re
 
-from utilitune.evaluation.study.correlation_lists import RankedList
+from utilitune.evaluation.study.correlation.ranked_list import RankedList
 from utilitune.generator.protocol import Continuation, Generation, GeneratorIdentity, TaskResult
 from utilitune.records import Dataset, Passage, Query, Run
 from utilitune.scoring import Value

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from utilitune.errors import ConfigError
-from utilitune.evaluation.study.correlation_rank import Draws, estimate, share
+from utilitune.evaluation.study.correlation.rank import Draws, estimate, share
 
 
 def data_only(values, right):
@@ -84,7 +84,7 @@ def test_many_rows_are_drawn_in_blocks_alike(monkeypatch):
     rng = random.Random(2)
     values, right = [rng.random() for _ in range(30)], [rng.random() < 0.5 for _ in range(30)]
     whole = Draws(30, resamples=40).correlate(values, right, range(30))
-    monkeypatch.setattr("utilitune.evaluation.study.correlation_rank._CELLS_AT_ONCE", 100)
+    monkeypatch.setattr("utilitune.evaluation.study.correlation.rank._CELLS_AT_ONCE", 100)
     parts = Draws(30, resamples=40).correlate(values, right, range(30))
     assert np.array_equal(whole.spearman, parts.spearman, equal_nan=True)
     assert np.array_equal(whole.kendall, parts.kendall, equal_nan=True)

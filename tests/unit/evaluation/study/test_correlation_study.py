@@ -10,9 +10,9 @@ from signal_world import Table
 
 from utilitune.errors import ConfigError, DataError, ThresholdError
 from utilitune.evaluation import study_correlation, udcg
-from utilitune.evaluation.study.correlation_rank import Draws
-from utilitune.evaluation.study.correlation_table import correlation_text
-from utilitune.evaluation.study.correlation_theta import fit_theta, folds_of, theta_scores
+from utilitune.evaluation.study.correlation.rank import Draws
+from utilitune.evaluation.study.correlation.table import correlation_text
+from utilitune.evaluation.study.correlation.theta import fit_theta, folds_of, theta_scores
 from utilitune.records import Passage, Run
 from utilitune.retrieval import Bm25Retriever
 

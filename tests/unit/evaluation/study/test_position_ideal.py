@@ -8,10 +8,10 @@ from correlation_world import Ends, Judge, planted
 
 from utilitune.errors import ConfigError
 from utilitune.evaluation import study_correlation, write_correlation
-from utilitune.evaluation.study.correlation_answers import Reader
-from utilitune.evaluation.study.correlation_table import correlation_markdown, correlation_text
-from utilitune.evaluation.study.ideal import RULES, Candidate, best, study_ideal
-from utilitune.evaluation.study.position import position_cases, position_metrics, study_position
+from utilitune.evaluation.study.correlation.ideal import RULES, Candidate, best, study_ideal
+from utilitune.evaluation.study.correlation.position import position_cases, position_metrics, study_position
+from utilitune.evaluation.study.correlation.reader import Reader
+from utilitune.evaluation.study.correlation.table import correlation_markdown, correlation_text
 from utilitune.records import Passage, read_answers, read_labels
 
 

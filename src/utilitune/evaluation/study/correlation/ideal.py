@@ -9,8 +9,8 @@ from statistics import fmean
 
 from utilitune.errors import ConfigError
 from utilitune.evaluation.significance import SEED, Significance, significance_family
-from utilitune.evaluation.study.correlation_answers import Item, Reader, key_of
-from utilitune.evaluation.study.correlation_rank import Estimate, share
+from utilitune.evaluation.study.correlation.rank import Estimate, share
+from utilitune.evaluation.study.correlation.reader import Item, Reader, key_of
 from utilitune.records.passage import Passage
 from utilitune.records.query import Query
 

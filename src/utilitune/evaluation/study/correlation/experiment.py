@@ -16,17 +16,17 @@ from utilitune.errors import ConfigError
 from utilitune.evaluation.classical import threshold
 from utilitune.evaluation.measures import parse_measures
 from utilitune.evaluation.significance import SEED
-from utilitune.evaluation.study.correlation_answers import Reader
-from utilitune.evaluation.study.correlation_lists import RankedList
-from utilitune.evaluation.study.correlation_making import Known, candidates, make_lists, passage_lists, single_passages
-from utilitune.evaluation.study.correlation_metrics import ABLATIONS, METRICS, THETA, score_lists, score_whole_lists
-from utilitune.evaluation.study.correlation_questions import Found, Relevance, System, find_passages
-from utilitune.evaluation.study.correlation_rank import RESAMPLES, Draws
-from utilitune.evaluation.study.correlation_scores import correlate
-from utilitune.evaluation.study.correlation_study import POOLED, CorrelationStudy, Timing
-from utilitune.evaluation.study.correlation_theta import FOLDS, fit_theta, theta_scores
-from utilitune.evaluation.study.ideal import study_ideal
-from utilitune.evaluation.study.position import position_cases, study_position
+from utilitune.evaluation.study.correlation.found import Found, Relevance, System, find_passages
+from utilitune.evaluation.study.correlation.ideal import study_ideal
+from utilitune.evaluation.study.correlation.known import Known, candidates, make_lists, passage_lists, single_passages
+from utilitune.evaluation.study.correlation.metrics import ABLATIONS, METRICS, THETA, score_lists, score_whole_lists
+from utilitune.evaluation.study.correlation.position import position_cases, study_position
+from utilitune.evaluation.study.correlation.rank import RESAMPLES, Draws
+from utilitune.evaluation.study.correlation.ranked_list import RankedList
+from utilitune.evaluation.study.correlation.reader import Reader
+from utilitune.evaluation.study.correlation.scores import correlate
+from utilitune.evaluation.study.correlation.study import POOLED, CorrelationStudy, Timing
+from utilitune.evaluation.study.correlation.theta import FOLDS, fit_theta, theta_scores
 from utilitune.evaluation.study.signal import answer_judge
 from utilitune.evaluation.study.signal_cases import content
 from utilitune.evaluation.udcg import GAMMA

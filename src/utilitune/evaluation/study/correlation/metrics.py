@@ -7,7 +7,7 @@ from math import fsum
 
 from utilitune.evaluation.classical import classical
 from utilitune.evaluation.measures import parse_measures
-from utilitune.evaluation.study.correlation_lists import RankedList
+from utilitune.evaluation.study.correlation.ranked_list import RankedList
 from utilitune.evaluation.udcg import udcg
 from utilitune.records.label import Labels
 from utilitune.records.run import Qrels
@@ -58,7 +58,7 @@ LIST_METRICS: dict[str, ListMetric] = {
     UDCG: _udcg,
 }
 METRICS = (*CLASSICAL, *LIST_METRICS, THETA)
-"""Names in the order of the tables; UDCGθ is cross-validated (``correlation_theta``)."""
+"""Names in the order of the tables; UDCGθ is cross-validated (``theta``)."""
 ABLATIONS: dict[str, ListMetric] = {
     "UDCG, no distraction": _no_distraction,
     "UDCG, relevant u = 1": _binary_gain,

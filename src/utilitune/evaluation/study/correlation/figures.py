@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from utilitune.evaluation.study.correlation_metrics import NDCG, THETA, UDCG
-from utilitune.evaluation.study.correlation_rank import Estimate
-from utilitune.evaluation.study.correlation_study import CorrelationStudy
-from utilitune.evaluation.study.ideal import IdealStudy
+from utilitune.evaluation.study.correlation.ideal import IdealStudy
+from utilitune.evaluation.study.correlation.metrics import NDCG, THETA, UDCG
+from utilitune.evaluation.study.correlation.position import PositionStudy
+from utilitune.evaluation.study.correlation.rank import Estimate
+from utilitune.evaluation.study.correlation.study import CorrelationStudy
 from utilitune.evaluation.study.plots import Dot, curves_svg, dots_svg
-from utilitune.evaluation.study.position import PositionStudy
 
 OVER_LENGTHS = (UDCG, NDCG, "Precision", THETA)
 """Few enough to tell apart."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from utilitune.evaluation.study.correlation_lists import RankedList
-from utilitune.evaluation.study.correlation_rank import Estimate
-from utilitune.evaluation.study.ideal import IdealStudy
-from utilitune.evaluation.study.position import PositionStudy
+from utilitune.evaluation.study.correlation.ideal import IdealStudy
+from utilitune.evaluation.study.correlation.position import PositionStudy
+from utilitune.evaluation.study.correlation.rank import Estimate
+from utilitune.evaluation.study.correlation.ranked_list import RankedList
 from utilitune.evaluation.udcg_theta import UdcgTheta
 from utilitune.records.answer import Answer
 from utilitune.records.label import Labels

@@ -10,8 +10,8 @@ from utilitune.errors import ConfigError
 from utilitune.evaluation.classical import classical
 from utilitune.evaluation.measures import parse_measures
 from utilitune.evaluation.significance import SEED
-from utilitune.evaluation.study.correlation_answers import Item, Reader, key_of
-from utilitune.evaluation.study.correlation_rank import Draws, Estimate, estimate, share
+from utilitune.evaluation.study.correlation.rank import Draws, Estimate, estimate, share
+from utilitune.evaluation.study.correlation.reader import Item, Reader, key_of
 from utilitune.evaluation.study.signal_cases import SignalCase, SignalCases, choose_cases
 from utilitune.records.dataset import Dataset
 

@@ -6,9 +6,9 @@ import csv
 import io
 from pathlib import Path
 
-from utilitune.evaluation.study.correlation_figures import correlation_svg, ideal_svg, lengths_svg, position_svg
-from utilitune.evaluation.study.correlation_study import CorrelationStudy
-from utilitune.evaluation.study.correlation_table import correlation_markdown, correlation_text
+from utilitune.evaluation.study.correlation.figures import correlation_svg, ideal_svg, lengths_svg, position_svg
+from utilitune.evaluation.study.correlation.study import CorrelationStudy
+from utilitune.evaluation.study.correlation.table import correlation_markdown, correlation_text
 from utilitune.records.answers import write_answers
 from utilitune.records.atomic import write_json, write_text
 from utilitune.records.label import Labels

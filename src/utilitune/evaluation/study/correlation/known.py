@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from utilitune.errors import DataError
-from utilitune.evaluation.study.correlation_answers import Item, Reader, key_of
-from utilitune.evaluation.study.correlation_lists import RankedList
-from utilitune.evaluation.study.correlation_questions import Found
-from utilitune.evaluation.study.ideal import Candidate
+from utilitune.evaluation.study.correlation.found import Found
+from utilitune.evaluation.study.correlation.ideal import Candidate
+from utilitune.evaluation.study.correlation.ranked_list import RankedList
+from utilitune.evaluation.study.correlation.reader import Item, Reader, key_of
 from utilitune.records.label import Labels
 from utilitune.records.passage import Passage
 from utilitune.records.query import Query

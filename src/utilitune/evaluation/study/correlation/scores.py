@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from utilitune.evaluation.study.correlation_lists import RankedList
-from utilitune.evaluation.study.correlation_metrics import BASELINES
-from utilitune.evaluation.study.correlation_rank import DIGITS, Draws, Floats, Sampled, estimate
-from utilitune.evaluation.study.correlation_study import Correlation, Versus
+from utilitune.evaluation.study.correlation.metrics import BASELINES
+from utilitune.evaluation.study.correlation.rank import DIGITS, Draws, Floats, Sampled, estimate
+from utilitune.evaluation.study.correlation.ranked_list import RankedList
+from utilitune.evaluation.study.correlation.study import Correlation, Versus
 
 _NOTHING: Floats = np.full(1, np.nan)
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from utilitune.evaluation.markdown import escape_cell
 from utilitune.evaluation.significance import Significance
-from utilitune.evaluation.study.correlation_metrics import BASELINES, NDCG
-from utilitune.evaluation.study.correlation_rank import Estimate
-from utilitune.evaluation.study.correlation_study import Correlation, CorrelationStudy, Versus
-from utilitune.evaluation.study.ideal import BINARY, IdealStudy
-from utilitune.evaluation.study.position import PositionStudy
+from utilitune.evaluation.study.correlation.ideal import BINARY, IdealStudy
+from utilitune.evaluation.study.correlation.metrics import BASELINES, NDCG
+from utilitune.evaluation.study.correlation.position import PositionStudy
+from utilitune.evaluation.study.correlation.rank import Estimate
+from utilitune.evaluation.study.correlation.study import Correlation, CorrelationStudy, Versus
 
 DASH = "–"
 LEGEND = (

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from utilitune.errors import DataError
-from utilitune.evaluation.study.correlation_lists import RankedList
+from utilitune.evaluation.study.correlation.ranked_list import RankedList
 from utilitune.evaluation.udcg_theta import UdcgTheta
 
 FOLDS = 5

@@ -1,0 +1,1 @@
+"""The correlation study, one part a file. Import from ``utilitune.evaluation``."""
