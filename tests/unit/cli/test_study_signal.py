@@ -29,34 +29,6 @@ class Words:
 """
 
 
-def write_model(folder):
-    """A byte-level random Llama without a chat template."""
-    import torch
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
-    torch.manual_seed(0)
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {token: number for number, token in enumerate(["<pad>", "<s>", "</s>", *letters])}
-    raw = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
-    raw.pre_tokenizer, raw.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
-    names = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>"}
-    PreTrainedTokenizerFast(tokenizer_object=raw, **names).save_pretrained(folder)
-    config = LlamaConfig(
-        vocab_size=len(vocabulary),
-        bos_token_id=1,
-        eos_token_id=2,
-        pad_token_id=0,
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        max_position_embeddings=1024,
-        initializer_range=0.3,
-    )
-    LlamaForCausalLM(config).save_pretrained(folder)
-
-
 def write_data(folder, judged=True):
     folder.mkdir()
     corpus = [{"_id": f"p{i}", "text": f"The town of {town} is on the river R{i}."} for i, town in enumerate(TOWNS)]
@@ -74,13 +46,6 @@ def write_data(folder, judged=True):
     if judged:
         lines = "".join(f"q{i}\tp{i}\t1\n" for i in range(len(TOWNS)))
         (folder / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n" + lines)
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("model")
-    write_model(folder)
-    return folder
 
 
 @pytest.fixture(autouse=True)

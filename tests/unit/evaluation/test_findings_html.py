@@ -15,6 +15,9 @@ from utilitune.evaluation.judge.human import HumanVerdict, by_group
 from utilitune.evaluation.judge.win_rate import count_judgements
 from utilitune.evaluation.latex import report_latex
 from utilitune.evaluation.markdown import report_markdown
+from utilitune.evaluation.study.correlation.ideal import Ideal, IdealStudy
+from utilitune.evaluation.study.correlation.rank import Estimate
+from utilitune.evaluation.study.correlation.study import Correlation
 from utilitune.evaluation.study.separation import Separation
 from utilitune.evaluation.study.signal_measures import ReciprocalRank, Share
 from utilitune.evaluation.study.signal_study import SignalStudy, Timing, UtilitySignal
@@ -168,20 +171,15 @@ def test_a_file_that_cannot_be_read_is_named_and_stops_nothing(tmp_path, name, t
 
 def test_a_correlation_study_of_ours_is_read(tmp_path):
     """The dataclasses of the study, as it writes them."""
-    study = pytest.importorskip("utilitune.evaluation.study.correlation.study")
-    rank = pytest.importorskip("utilitune.evaluation.study.correlation.rank")
-    ideal = pytest.importorskip("utilitune.evaluation.study.correlation.ideal")
-    estimate = rank.Estimate(0.4, 0.3, 0.5)
-    rows = [study.Correlation("UDCG", "bm25", k, 9, 9, 4, estimate, estimate, {}, "", (1,)) for k in (None, 1)]
-    rule = dict.fromkeys(field.name for field in ideal.Ideal.__dataclass_fields__.values())
-    best = ideal.IdealStudy(
+    estimate = Estimate(0.4, 0.3, 0.5)
+    rows = [Correlation("UDCG", "bm25", k, 9, 9, 4, estimate, estimate, {}, "", (1,)) for k in (None, 1)]
+    rule = dict.fromkeys(field.name for field in Ideal.__dataclass_fields__.values())
+    best = IdealStudy(
         **{
-            **dict.fromkeys(field.name for field in ideal.IdealStudy.__dataclass_fields__.values()),
+            **dict.fromkeys(field.name for field in IdealStudy.__dataclass_fields__.values()),
             "k": 3,
             "questions": 9,
-            "rules": [
-                ideal.Ideal(**{**rule, "rule": "eRAG", "right": estimate, "wrong": estimate, "abstained": estimate})
-            ],
+            "rules": [Ideal(**{**rule, "rule": "eRAG", "right": estimate, "wrong": estimate, "abstained": estimate})],
         }
     )
     body = {"correlations": [asdict(row) for row in rows], "ideal": asdict(best), "counts": {}, "notes": []}

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedModel
 
 WORDS = [
     *("good", "bad", "red", "blue", "town", "king", "river", "bridge", "mill", "who", "built", "where"),
@@ -12,38 +17,44 @@ WORDS = [
 ]
 
 
-def word_tokenizer(folder: Path, *, pair_template: bool, pad: bool) -> None:
+def word_tokenizer(folder: Path, *, encoder: bool) -> None:
+    """Write a tokenizer: an encoder's with a pair template and a pad token, a decoder's with neither."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
-    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"] if pair_template else ["[UNK]", "<|end|>"]
+    specials = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"] if encoder else ["[UNK]", "<|end|>"]
     vocabulary = {word: index for index, word in enumerate([*specials, *WORDS])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     names = {"unk_token": "[UNK]"}
-    if pair_template:
+    if encoder:
         tokenizer.post_processor = processors.TemplateProcessing(
             single="[CLS] $A [SEP]",
             pair="[CLS] $A [SEP] $B:1 [SEP]:1",
             special_tokens=[("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])],
         )
-        names |= {"cls_token": "[CLS]", "sep_token": "[SEP]"}
+        names |= {"cls_token": "[CLS]", "sep_token": "[SEP]", "pad_token": "[PAD]"}
     else:
         names |= {"eos_token": "<|end|>", "bos_token": "<|end|>"}
-    if pad:
-        names |= {"pad_token": "[PAD]"}
     # No model_max_length: it becomes 1e30, as in many published tokenizers.
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(folder)
+
+
+def write_model(folder: Path, model: type[PreTrainedModel], config: PretrainedConfig, *, encoder: bool) -> Path:
+    """Write a random model with its tokenizer."""
+    import torch
+
+    torch.manual_seed(0)
+    model(config).save_pretrained(folder)
+    word_tokenizer(folder, encoder=encoder)
+    return folder
 
 
 @pytest.fixture(scope="session")
 def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A folder with a random 1-layer BERT of 64 positions."""
-    import torch
     from transformers import BertConfig, BertModel
 
-    folder = tmp_path_factory.mktemp("tiny-bert")
-    torch.manual_seed(0)
     config = BertConfig(
         vocab_size=len(WORDS) + 4,
         hidden_size=32,
@@ -53,19 +64,14 @@ def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> str:
         max_position_embeddings=64,
         pad_token_id=0,
     )
-    BertModel(config).save_pretrained(folder)
-    word_tokenizer(folder, pair_template=True, pad=True)
-    return str(folder)
+    return str(write_model(tmp_path_factory.mktemp("tiny-bert"), BertModel, config, encoder=True))
 
 
 @pytest.fixture(scope="session")
 def tiny_roberta(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A folder with a random RoBERTa: 34 declared positions, of which 32 can be used."""
-    import torch
     from transformers import RobertaConfig, RobertaModel
 
-    folder = tmp_path_factory.mktemp("tiny-roberta")
-    torch.manual_seed(0)
     config = RobertaConfig(
         vocab_size=len(WORDS) + 4,
         hidden_size=16,
@@ -76,25 +82,18 @@ def tiny_roberta(tmp_path_factory: pytest.TempPathFactory) -> str:
         pad_token_id=1,
         type_vocab_size=2,
     )
-    RobertaModel(config).save_pretrained(folder)
-    word_tokenizer(folder, pair_template=True, pad=True)
-    return str(folder)
+    return str(write_model(tmp_path_factory.mktemp("tiny-roberta"), RobertaModel, config, encoder=True))
 
 
 @pytest.fixture(scope="session")
 def tiny_gpt2(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A folder with a random GPT-2 language model that has no pad token anywhere."""
-    import torch
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    folder = tmp_path_factory.mktemp("tiny-gpt2")
-    torch.manual_seed(0)
     config = GPT2Config(
         vocab_size=len(WORDS) + 2, n_embd=32, n_layer=2, n_head=2, n_positions=64, bos_token_id=1, eos_token_id=1
     )
-    GPT2LMHeadModel(config).save_pretrained(folder)
-    word_tokenizer(folder, pair_template=False, pad=False)
-    return str(folder)
+    return str(write_model(tmp_path_factory.mktemp("tiny-gpt2"), GPT2LMHeadModel, config, encoder=False))
 
 
 @pytest.fixture(scope="session")
@@ -116,13 +115,8 @@ def tiny_encoder(tiny_bert: str, tmp_path_factory: pytest.TempPathFactory) -> st
 @pytest.fixture(scope="session")
 def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A folder with a random Llama language model that has a chat template, special tokens and no system role."""
-    import json
-
-    import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    folder = tmp_path_factory.mktemp("tiny-llama")
-    torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=len(WORDS) + 2,
         hidden_size=32,
@@ -134,8 +128,7 @@ def tiny_llama(tmp_path_factory: pytest.TempPathFactory) -> str:
         bos_token_id=1,
         eos_token_id=1,
     )
-    LlamaForCausalLM(config).save_pretrained(folder)
-    word_tokenizer(folder, pair_template=False, pad=False)
+    folder = write_model(tmp_path_factory.mktemp("tiny-llama"), LlamaForCausalLM, config, encoder=False)
     settings = json.loads((folder / "tokenizer_config.json").read_text())
     settings["chat_template"] = (
         "{% for m in messages %}{% if m.role == 'system' %}{{ raise_exception('no system role') }}{% endif %}"

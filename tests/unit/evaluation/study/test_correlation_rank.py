@@ -5,6 +5,7 @@ import random
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from utilitune.errors import ConfigError
 from utilitune.evaluation.study.correlation.rank import Draws, estimate, share
@@ -31,7 +32,6 @@ def test_by_hand_with_ties():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_as_scipy(seed):
-    stats = pytest.importorskip("scipy.stats")
     rng = random.Random(seed)
     values = [round(rng.random(), rng.choice((1, 3))) for _ in range(60)]
     right = [rng.random() < value for value in values]
@@ -43,7 +43,6 @@ def test_as_scipy(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_every_draw_as_scipy_on_the_rows_that_were_drawn(seed):
     """Rows of drawn questions, written out as often as they were drawn."""
-    stats = pytest.importorskip("scipy.stats")
     rng = random.Random(seed)
     owners = [number % 8 for number in range(24)]
     values = [rng.randrange(6) / 5 for _ in owners]
