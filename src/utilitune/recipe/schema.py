@@ -169,10 +169,13 @@ class RewriterSection(_Section):
         reward: Reward.
         pairs: Pair building.
         methods: Trainings, each going on from the adapter of the one before; the last one is the tuned rewriter.
+        resample: How the rewriter that imitates is sampled again for the pairs of ``dpo``, which are then of what it
+            writes itself; ``null`` for the first pairs. It counts where ``methods`` names both.
         sft: Imitation.
         training: DPO.
         grpo: GRPO.
-        best_of: Samples of the untuned rewriter a test turn, of which the reward takes the best; 0 leaves it out.
+        best_of: Samples a test turn, of the untuned and of the tuned rewriter, of which the reward takes the best; 0
+            for no such row.
         yardsticks: Supervised rewards to train by as well (the same candidates, pairs and settings, without ``grpo``).
     """
 
@@ -185,6 +188,7 @@ class RewriterSection(_Section):
     reward: Reward = Reward()
     pairs: Pairs = Pairs()
     methods: list[Method] = Field(default=["dpo"], min_length=1)
+    resample: Candidates | None = None
     sft: SftSettings = SftSettings()
     training: DpoSettings = DpoSettings()
     grpo: GrpoSettings = GrpoSettings()
@@ -201,6 +205,11 @@ class RewriterSection(_Section):
         if "gold-rank" in self.reward.utilities and ("grpo" in self.methods or self.best_of):
             raise ValueError("reward.utilities: gold-rank reads judgements, which grpo and best_of must do without")
         return self
+
+    @property
+    def second_round(self) -> Candidates | None:
+        """How the second round is sampled, ``None`` where there is none."""
+        return self.resample if {"sft", "dpo"} <= set(self.methods) else None
 
     @property
     def base_model(self) -> str:

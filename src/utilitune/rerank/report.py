@@ -6,21 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from utilitune.rerank.dev_measure import DevMeasure
-
-
-@dataclass(frozen=True)
-class EpochReport:
-    """One epoch; epoch 0 is the untrained model.
-
-    Attributes:
-        epoch: Number of passes done.
-        dev: Measured on the held-out groups after it.
-        loss: Mean training loss of the epoch, ``None`` for epoch 0.
-    """
-
-    epoch: int
-    dev: DevMeasure
-    loss: float | None = None
+from utilitune.rerank.epoch_report import EpochReport
 
 
 @dataclass(frozen=True)
@@ -57,7 +43,7 @@ class TrainingReport:
     pairs: int
     steps: int
     measured_on: str
-    epochs: list[EpochReport]
+    epochs: list[EpochReport[DevMeasure]]
     kept_epoch: int
     collapsed: bool
     warnings: list[str]

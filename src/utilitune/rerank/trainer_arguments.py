@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from utilitune.rerank.config import RerankerConfig
-    from utilitune.rerank.student.config import RetrieverConfig
+    from utilitune.rerank.trainer_config import TrainerConfig
 
 
-def shared_arguments(
-    config: RerankerConfig | RetrieverConfig, *, batch: int, steps: int, on_cpu: bool
-) -> dict[str, Any]:
+def shared_arguments(config: TrainerConfig, *, batch: int, steps: int, on_cpu: bool) -> dict[str, Any]:
     """Return what a reranker's and a retriever's training have in common.
 
     Args:

@@ -21,7 +21,7 @@ REWRITER = {"candidates", "reward", "pairs", "agreement", "train-rewriter", "rew
 AFTER_LABEL = {"train-reranker", "rerank", "utility", "answer", "evaluate"}
 AFTER_RETRIEVE = {"label", *AFTER_LABEL}
 ASKED = {
-    *("train-sft", "train-grpo", "yardsticks", "best-of", "answer-rewrites", "transfer"),
+    *("train-sft", "resample", "train-grpo", "yardsticks", "best-of", "answer-rewrites", "transfer"),
     *(
         "warm-up",
         "label-rivals",
@@ -105,6 +105,13 @@ KEYS = {
     "rewriter.test_turns=1": {"rewrite", "evaluate"},
     "rewriter.methods=[sft, dpo]": {"train-sft", "train-rewriter", "rewrite", "evaluate"},
     "rewriter.methods=[dpo, grpo]": {"train-rewriter", "train-grpo", "rewrite", "evaluate"},
+    "rewriter={methods: [sft, dpo], resample: {n: 2}}": {
+        "train-sft",
+        "resample",
+        "train-rewriter",
+        "rewrite",
+        "evaluate",
+    },
     "rewriter.yardsticks=[gold-rank]": {"yardsticks", "rewrite", "evaluate"},
     "rewriter.best_of=2": {"best-of", "evaluate"},
     "reranker.base=packaged:all-minilm-l6-v2": AFTER_LABEL,

@@ -147,7 +147,15 @@ def test_an_empty_part_leaves_out_what_reads_it(tiny, recipe, gone, left_out):
         *(f"reranker.second_generator={tiny / 'reader'}", "evaluation.theta_queries=2"),
     ]
     workspace = Workspace(recipe(*every))
-    asked = set(STAGES) - {"train-sft", "train-grpo", "yardsticks", "best-of", "transfer", "answer-rewrites"}
+    asked = set(STAGES) - {
+        "train-sft",
+        "resample",
+        "train-grpo",
+        "yardsticks",
+        "best-of",
+        "transfer",
+        "answer-rewrites",
+    }
     assert {name for name in asked if STAGES[name].left_out(workspace)} == left_out
 
 

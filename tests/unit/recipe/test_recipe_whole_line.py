@@ -66,6 +66,7 @@ def whole(tiny, recipe, monkeypatch):
         "rewriter.max_new_tokens=8",
         "rewriter.pairs={keep: 1.0, max_length: 1024}",
         "rewriter.methods=[sft, dpo, grpo]",
+        "rewriter.resample={n: 2, include: [first-question]}",
         "rewriter.sft={epochs: 1}",
         "rewriter.training.epochs=1",
         "rewriter.grpo={max_steps: 1, generations: 2, batch_size: 1}",
@@ -102,7 +103,7 @@ def test_every_stage_runs_once_and_the_report_says_with_what(whole):
         "yardstick gold-rank",
     ]
     assert [[row["name"] for row in table["rows"]] for table in report["tables"][:2]] == [
-        [*rewriters, "untuned, best of 1"],
+        [*rewriters, "untuned, best of 1", "tuned, best of 1"],
         rewriters,
     ]
     reranked_by_all(whole, report["tables"][2:])

@@ -46,6 +46,13 @@ def test_a_pinned_base_is_a_mapping_that_counts():
     assert RewriterSection().base_spec == "packaged:smollm2-135m-instruct"
 
 
+def test_a_second_round_needs_who_samples_and_who_prefers():
+    sampling = {"resample": {"n": 2}}
+    assert RewriterSection(methods=["sft", "dpo"], **sampling).second_round.n == 2
+    assert RewriterSection(methods=["dpo", "grpo"], **sampling).second_round is None
+    assert RewriterSection(methods=["sft", "dpo"]).second_round is None
+
+
 @pytest.mark.parametrize(
     ("override", "said"),
     [

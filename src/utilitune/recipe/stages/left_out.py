@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from utilitune.recipe.workspace import Workspace
@@ -11,7 +11,11 @@ WHAT = {"turns": "conversational turns", "questions": "stand-alone questions"}
 
 
 def unless(
-    section: Literal["rewriter", "reranker"], *parts: str, measured: str = "", method: str = "", asked: str = ""
+    section: Literal["rewriter", "reranker"],
+    *parts: str,
+    measured: str = "",
+    methods: Sequence[str] = (),
+    asked: str = "",
 ) -> Callable[[Workspace], str | None]:
     """Return a ``left_out`` rule: the section must be enabled, and the data must hold every part.
 
@@ -19,7 +23,7 @@ def unless(
         section: Section of the recipe.
         *parts: Parts of the split, such as ``train_turns``.
         measured: Key of ``evaluation`` that must not be 0 or empty.
-        method: Training that ``rewriter.methods`` must name.
+        methods: Trainings that ``rewriter.methods`` must name.
         asked: Key of the section that must not be 0 or empty.
 
     Returns:
@@ -32,8 +36,9 @@ def unless(
             return f"{section}.enabled is false"
         if measured and not getattr(recipe.evaluation, measured):
             return f"evaluation.{measured} is {getattr(recipe.evaluation, measured) or 0}"
-        if method and method not in recipe.rewriter.methods:
-            return f"rewriter.methods does not name {method}"
+        for method in methods:
+            if method not in recipe.rewriter.methods:
+                return f"rewriter.methods does not name {method}"
         if asked and not getattr(getattr(recipe, section), asked):
             return f"{section}.{asked} is {getattr(getattr(recipe, section), asked)!r}"
         for part in parts:

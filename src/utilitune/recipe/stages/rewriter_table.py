@@ -11,6 +11,7 @@ from utilitune.evaluation import Row, Table, bootstrap_interval, evaluate, find_
 from utilitune.recipe.schema import Recipe
 from utilitune.recipe.stages.answer_values import ANSWER_MEASURES, add_values
 from utilitune.recipe.stages.rewriter_answers import MOMENTS
+from utilitune.recipe.stages.rewriter_use import BEST_OF_SYSTEMS
 from utilitune.recipe.workspace import Workspace, judged_part
 from utilitune.records import Dataset, Query, read_answers, read_rows, write_run
 from utilitune.rewrite.cheap import CHEAP
@@ -32,7 +33,9 @@ def rewriter_table(workspace: Workspace) -> Table | str:
         return f"Rewriter: none of the {len(turns)} test turns is judged, so it is not measured."
     forms = query_forms(judged.queries, workspace.folder("rewrite"), recipe.rewriter.methods)
     if workspace.done("best-of"):
-        forms[f"untuned, best of {recipe.rewriter.best_of}"] = _texts(workspace.folder("best-of") / "best-of.jsonl")
+        for name in BEST_OF_SYSTEMS:
+            best = workspace.folder("best-of") / f"{name}.jsonl"
+            forms[f"{name}, best of {recipe.rewriter.best_of}"] = _texts(best)
     title = "Rewriter: search text of conversational test turns"
     table = _search_table(title, judged, workspace.retrievers, forms, recipe, workspace.folder("evaluate") / "runs")
     if workspace.done("answer-rewrites") and any(turn.answers for turn in turns):
@@ -148,7 +151,10 @@ def _search_table(
     if human < len(judged.queries):
         notes.append(f"No row for human rewrites: {human} of {len(judged.queries)} turns have one.")
     # Where several trainings follow each other, each of them is set against the untuned rewriter.
-    after = [AFTER, *(name for name in forms if name.startswith(("tuned by", "yardstick", "untuned, best")))]
+    after = [
+        AFTER,
+        *(name for name in forms if name.startswith(("tuned by", "yardstick", "untuned, best", "tuned, best"))),
+    ]
     clusters = find_clusters(judged.queries, "conversation") or {}
     notes += share_of_gain(rows, columns[0], clusters)
     return Table(

@@ -11,7 +11,7 @@ from utilitune.progress import say
 from utilitune.recipe.stage import Stage
 from utilitune.recipe.stages.data import build_index
 from utilitune.recipe.stages.left_out import unless
-from utilitune.recipe.stages.rewriter import rewrite_sets
+from utilitune.recipe.stages.rewriter_use import rewrite_sets
 from utilitune.recipe.workspace import Workspace
 from utilitune.records import Query
 

@@ -7,22 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from utilitune.rerank.epoch_report import EpochReport
 from utilitune.rerank.student.pool import PoolMeasure
-
-
-@dataclass(frozen=True)
-class RetrieverEpoch:
-    """One epoch; epoch 0 is the untrained encoder.
-
-    Attributes:
-        epoch: Number of passes done.
-        dev: Measured on the held-out groups after it.
-        loss: Mean training loss of the epoch, ``None`` for epoch 0.
-    """
-
-    epoch: int
-    dev: PoolMeasure
-    loss: float | None = None
 
 
 @dataclass(frozen=True)
@@ -63,7 +49,7 @@ class RetrieverReport:
     steps: int
     resumed_from: int
     measured_on: str
-    epochs: list[RetrieverEpoch]
+    epochs: list[EpochReport[PoolMeasure]]
     kept_epoch: int
     collapsed: bool
     warnings: list[str]
@@ -90,7 +76,7 @@ class RetrieverReport:
         return asdict(self)
 
 
-def epochs_of(history: Sequence[Mapping[str, Any]]) -> list[RetrieverEpoch]:
+def epochs_of(history: Sequence[Mapping[str, Any]]) -> list[EpochReport[PoolMeasure]]:
     """Read the epochs off a trainer's log, which a resume carries on.
 
     Args:
@@ -100,7 +86,7 @@ def epochs_of(history: Sequence[Mapping[str, Any]]) -> list[RetrieverEpoch]:
         One entry an epoch, in order.
     """
     names = [each.name for each in fields(PoolMeasure)]
-    found: list[RetrieverEpoch] = []
+    found: list[EpochReport[PoolMeasure]] = []
     losses: list[float] = []
     for row in history:
         if math.isfinite(row.get("loss", math.nan)):
@@ -109,6 +95,6 @@ def epochs_of(history: Sequence[Mapping[str, Any]]) -> list[RetrieverEpoch]:
             dev = PoolMeasure(**{name: row[f"eval_{name}"] for name in names})
             # A run that stopped inside an epoch is measured there.
             epoch = math.ceil(row["epoch"] - 1e-6)
-            found.append(RetrieverEpoch(epoch, dev, sum(losses) / len(losses) if losses else None))
+            found.append(EpochReport(epoch, dev, sum(losses) / len(losses) if losses else None))
             losses = []
     return found

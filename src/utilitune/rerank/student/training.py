@@ -20,7 +20,7 @@ from utilitune.rerank.student.checkpoints import prepare, step_of
 from utilitune.rerank.student.config import RetrieverConfig
 from utilitune.rerank.student.fitting import fit
 from utilitune.rerank.student.pool import Pool
-from utilitune.rerank.student.report import RetrieverEpoch, RetrieverReport, epochs_of
+from utilitune.rerank.student.report import RetrieverReport, epochs_of
 from utilitune.rerank.student.teacher import taught
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _inputs(train: Groups, dev: Sequence[Group], model: Any, config: RetrieverCo
     }
 
 
-def _choose(epochs: Sequence[RetrieverEpoch], config: RetrieverConfig) -> tuple[int, list[str]]:
+def _choose(epochs: Sequence[EpochReport[PoolMeasure]], config: RetrieverConfig) -> tuple[int, list[str]]:
     """Return the epoch to keep, 0 for the untrained encoder, and why if it is that."""
     untrained, trained = epochs[0].dev, epochs[1:]
     sound = [entry for entry in trained if not entry.dev.non_finite and entry.dev.spread >= config.min_spread]
