@@ -13,10 +13,10 @@ from utilitune.progress import say, warn
 from utilitune.rerank.config import RerankerConfig
 from utilitune.rerank.decoder_config import WHOLE_QUERY, DecoderConfig
 from utilitune.rerank.dev_measure import DevMeasure, measure
+from utilitune.rerank.epoch_report import EpochReport
 from utilitune.rerank.groups import Group, Groups
 from utilitune.rerank.losses import LOSSES, Layout, build_loss, fit_targets, rows, temperatures
 from utilitune.rerank.pair_trimmer import PairTrimmer
-from utilitune.rerank.epoch_report import EpochReport
 from utilitune.rerank.report import TrainingReport
 from utilitune.rerank.split import as_groups, sides
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from utilitune.errors import DataError
 from utilitune.progress import say, warn
 from utilitune.rerank.config import RerankerConfig
+from utilitune.rerank.epoch_report import EpochReport
 from utilitune.rerank.groups import Group, Groups
 from utilitune.rerank.losses import fit_targets, temperatures
 from utilitune.rerank.split import as_groups, sides
@@ -19,7 +20,7 @@ from utilitune.rerank.student.base import cut_counts, open_student, prompts_of
 from utilitune.rerank.student.checkpoints import prepare, step_of
 from utilitune.rerank.student.config import RetrieverConfig
 from utilitune.rerank.student.fitting import fit
-from utilitune.rerank.student.pool import Pool
+from utilitune.rerank.student.pool import Pool, PoolMeasure
 from utilitune.rerank.student.report import RetrieverReport, epochs_of
 from utilitune.rerank.student.teacher import taught
 
