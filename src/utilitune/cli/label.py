@@ -9,8 +9,10 @@ import typer
 
 from utilitune.cli.data import BadLine, Part, open_data, part_of_run
 from utilitune.cli.options import (
+    BATCH_TOKENS,
     DEFAULT_GENERATOR,
     MAX_FAILED,
+    BatchTokens,
     Data,
     GeneratorSpec,
     MaxFailed,
@@ -40,7 +42,7 @@ def command(
     split: Split = Part.all,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first so many queries of the run.")] = None,
     store: Store = None,
-    batch_tokens: Annotated[int, typer.Option(min=64, help="Tokens in one forward pass.")] = 8192,
+    batch_tokens: BatchTokens = BATCH_TOKENS,
     max_failed: MaxFailed = MAX_FAILED,
     on_bad_line: OnBadLine = BadLine.error,
     quiet: Quiet = False,

@@ -44,6 +44,7 @@ Split = Annotated[
 MaxFailed = Annotated[
     float, typer.Option("--max-failed", min=0, max=1, help="Share of failed or invalid labels above which to stop.")
 ]
+BatchTokens = Annotated[int, typer.Option(min=64, help="Tokens in one forward pass.")]
 Ties = Annotated[
     str,
     typer.Option(
@@ -59,6 +60,7 @@ ClusterBy = Annotated[
     ),
 ]
 MAX_FAILED = 0.05
+BATCH_TOKENS = 8192
 DEFAULT_GENERATOR = "packaged:smollm2-135m-instruct"
 
 

@@ -11,8 +11,10 @@ import typer
 
 from utilitune.cli.data import BadLine, Part, open_data, open_index
 from utilitune.cli.options import (
+    BATCH_TOKENS,
     DEFAULT_GENERATOR,
     MAX_FAILED,
+    BatchTokens,
     Data,
     GeneratorSpec,
     MaxFailed,
@@ -30,6 +32,19 @@ from utilitune.errors import ConfigError
 if TYPE_CHECKING:
     from utilitune.evaluation.study.correlation.found import System
     from utilitune.records import Dataset
+
+RelevantFrom = Annotated[
+    float | None,
+    typer.Option(help="Grade from which a passage is relevant; 1 unless given, needed for fractional grades."),
+]
+AnswerMeasure = Annotated[str, typer.Option(help="When an answer is right: contains or EM.")]
+AnswerPrompt = Annotated[
+    str, typer.Option(help="Prompt of the answers, by name or file; answer-abstain gives leave to abstain.")
+]
+Limit = Annotated[
+    int | None, typer.Option(min=1, help="Only so many questions, drawn by the seed; a larger limit extends it.")
+]
+Seed = Annotated[int, typer.Option(help="Seed of all draws and of the intervals.")]
 
 app = typer.Typer(
     help="Studies: how good a utility is as a label, and whether a metric predicts the answer.", no_args_is_help=True
@@ -57,21 +72,14 @@ def signal(
         bool,
         typer.Option("--allow-answers", help="Keep distractors whose text contains a gold answer; else they go."),
     ] = False,
-    answer_measure: Annotated[str, typer.Option(help="When an answer is right: contains or EM.")] = "contains",
-    answer_prompt: Annotated[
-        str, typer.Option(help="Prompt that the answers are given to, by name or file.")
-    ] = "answer",
-    relevant_from: Annotated[
-        float | None,
-        typer.Option(help="Grade from which a passage is gold; 1 unless given, needed for fractional grades."),
-    ] = None,
+    answer_measure: AnswerMeasure = "contains",
+    answer_prompt: AnswerPrompt = "answer",
+    relevant_from: RelevantFrom = None,
     split: Split = Part.all,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Only so many questions, drawn by the seed; a larger limit extends it.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the draw, the random passages and the intervals.")] = 13,
+    limit: Limit = None,
+    seed: Seed = 13,
     store: Store = None,
-    batch_tokens: Annotated[int, typer.Option(min=64, help="Tokens in one forward pass.")] = 8192,
+    batch_tokens: BatchTokens = BATCH_TOKENS,
     max_failed: MaxFailed = MAX_FAILED,
     on_bad_line: OnBadLine = BadLine.error,
     quiet: Quiet = False,
@@ -84,19 +92,14 @@ def signal(
     Example: utilitune study signal my-data -u grogu:mean-entropy -u question-gain --limit 100 --out signal
     """
     from utilitune.evaluation import study_signal, write_signal
-    from utilitune.evaluation.study.plots import check_plots
-    from utilitune.evaluation.study.signal import DEFAULT_UTILITIES, answer_judge
+    from utilitune.evaluation.study.signal import DEFAULT_UTILITIES
     from utilitune.evaluation.study.signal_table import signal_text
     from utilitune.generator import load_generator
     from utilitune.scoring import make_utility
 
-    check_folder(out)
-    kept = store or out / "responses.sqlite"
-    check_file(kept, "--store")
+    kept = _checked(out, store, answer_measure, answer_prompt)
     if distractors + random < 1:
         raise ConfigError("--distractors 0 --random 0: nothing for the gold passage to beat; give at least one")
-    check_plots()
-    answer_judge(answer_measure, answer_prompt)
     utilities = [make_utility(name) for name in utility or DEFAULT_UTILITIES]
     dataset = open_data(data, on_bad_line, split)
     study = study_signal(
@@ -154,14 +157,9 @@ def correlation(
     relevance: Annotated[
         str, typer.Option(help="judged, or contains: retrieved passages that contain a gold answer.")
     ] = "judged",
-    relevant_from: Annotated[
-        float | None,
-        typer.Option(help="Grade from which a passage is relevant; 1 unless given, needed for fractional grades."),
-    ] = None,
-    answer_measure: Annotated[str, typer.Option(help="When an answer is right: contains or EM.")] = "contains",
-    answer_prompt: Annotated[
-        str, typer.Option(help="Prompt of the answers, by name or file; the default gives leave to abstain.")
-    ] = "answer-abstain",
+    relevant_from: RelevantFrom = None,
+    answer_measure: AnswerMeasure = "contains",
+    answer_prompt: AnswerPrompt = "answer-abstain",
     position: Annotated[int, typer.Option(min=0, help="Passages a list of the position study; 0: without.")] = 10,
     ideal: Annotated[int, typer.Option(min=0, help="Passages of an ideal ranking; 0: without.")] = 5,
     answers: Annotated[
@@ -169,12 +167,10 @@ def correlation(
         typer.Option(help="Answers of this generator to this prompt, such as an earlier OUT/answers.jsonl: not asked."),
     ] = None,
     split: Split = Part.all,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Only so many questions, drawn by the seed; a larger limit extends it.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the draw and the intervals.")] = 13,
+    limit: Limit = None,
+    seed: Seed = 13,
     store: Store = None,
-    batch_tokens: Annotated[int, typer.Option(min=64, help="Tokens in one forward pass.")] = 8192,
+    batch_tokens: BatchTokens = BATCH_TOKENS,
     max_failed: MaxFailed = MAX_FAILED,
     on_bad_line: OnBadLine = BadLine.error,
     quiet: Quiet = False,
@@ -189,17 +185,11 @@ def correlation(
     from utilitune.evaluation import study_correlation, write_correlation
     from utilitune.evaluation.study.correlation.found import RELEVANCES
     from utilitune.evaluation.study.correlation.table import correlation_text
-    from utilitune.evaluation.study.plots import check_plots
-    from utilitune.evaluation.study.signal import answer_judge
     from utilitune.generator import load_generator
     from utilitune.records import read_answers
     from utilitune.scoring import make_utility
 
-    check_folder(out)
-    kept = store or out / "responses.sqlite"
-    check_file(kept, "--store")
-    check_plots()
-    answer_judge(answer_measure, answer_prompt)
+    kept = _checked(out, store, answer_measure, answer_prompt)
     lengths = _lengths(k or ["1..10"])
     if position == 1:
         raise ConfigError(
@@ -237,6 +227,19 @@ def correlation(
     paths = write_correlation(out, study)
     typer.echo(correlation_text(study))
     typer.echo(f"table: {paths['table.md']}")
+
+
+def _checked(out: Path, store: Path | None, answer_measure: str, answer_prompt: str) -> Path:
+    """Look at what both studies need, before any work; return the store."""
+    from utilitune.evaluation.study.plots import check_plots
+    from utilitune.evaluation.study.signal import answer_judge
+
+    check_folder(out)
+    kept = store or out / "responses.sqlite"
+    check_file(kept, "--store")
+    check_plots()
+    answer_judge(answer_measure, answer_prompt)
+    return kept
 
 
 def _lengths(values: list[str]) -> list[int]:
