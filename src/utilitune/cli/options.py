@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from utilitune.cli.data import BadLine, Part
 from utilitune.errors import ConfigError
-from utilitune.progress import set_quiet
+from utilitune.progress import set_quiet, warn
 
 
 def _quiet(value: bool) -> bool:
@@ -45,6 +46,13 @@ MaxFailed = Annotated[
     float, typer.Option("--max-failed", min=0, max=1, help="Share of failed or invalid labels above which to stop.")
 ]
 BatchTokens = Annotated[int, typer.Option(min=64, help="Tokens in one forward pass.")]
+Aggregate = Annotated[
+    str, typer.Option(help="Reward: mean, max, top-1, discounted, expected-mrr or set, of a rewrite's passages.")
+]
+Scale = Annotated[str, typer.Option(help="Reward: several utilities on one scale, pooled, z-score, rank or raw.")]
+Fused = Annotated[
+    bool, typer.Option("--fused", help="Reward: label one ranking, fused over the indexes by rank, not each one's.")
+]
 Ties = Annotated[
     str,
     typer.Option(
@@ -70,6 +78,20 @@ def command_line() -> str:
     import sys
 
     return shlex.join(["utilitune", *sys.argv[1:]])
+
+
+def warn_of_unused(context: typer.Context, options: Mapping[str, str], why: str) -> None:
+    """Say which options were given and change nothing.
+
+    Args:
+        context: Of the call.
+        options: Parameter -> the option as it is spelled.
+        why: What makes them idle, to begin the notice with.
+    """
+    sources = {option: context.get_parameter_source(name) for name, option in options.items()}
+    unused = [option for option, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
+    if unused:
+        warn(f"{why}, so these change nothing: {', '.join(unused)}")
 
 
 def named_files(values: list[str], option: str) -> dict[str, Path]:

@@ -9,10 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from utilitune.cli.data import BadLine, Part, open_data, open_index
-from utilitune.cli.options import DEFAULT_GENERATOR, Data, GeneratorSpec, OnBadLine, Out, Quiet, Split, Store
+from utilitune.cli.options import (
+    DEFAULT_GENERATOR,
+    Aggregate,
+    Data,
+    Fused,
+    GeneratorSpec,
+    OnBadLine,
+    Out,
+    Quiet,
+    Scale,
+    Split,
+    Store,
+    warn_of_unused,
+)
 from utilitune.cli.out import check_file, check_store
 from utilitune.errors import ConfigError
-from utilitune.progress import warn
 
 if TYPE_CHECKING:
     from utilitune.records import PreferencePair
@@ -72,13 +84,6 @@ def _utilities(names: Sequence[str]) -> list[str | Utility]:
     return [name if name == GOLD_RANK else make_utility(name) for name in names]
 
 
-def _warn_of_unused(context: typer.Context) -> None:
-    sources = {name: context.get_parameter_source(key) for key, name in SAMPLING.items()}
-    unused = [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
-    if unused:
-        warn(f"pairs: --candidates holds finished candidates, so these change nothing: {', '.join(unused)}")
-
-
 def command(
     context: typer.Context,
     data: Data,
@@ -105,9 +110,9 @@ def command(
         list[str] | None,
         typer.Option(help="Next to samples and question; again for more: greedy, first-question, history, ..."),
     ] = None,
-    aggregate: Annotated[str, typer.Option(help="mean, max, top-1, discounted, expected-mrr or set.")] = "max",
-    scale: Annotated[str, typer.Option(help="pooled, z-score, rank or raw.")] = "pooled",
-    fused: Annotated[bool, typer.Option("--fused", help="Label one ranking, fused over the indexes by rank.")] = False,
+    aggregate: Aggregate = "max",
+    scale: Scale = "pooled",
+    fused: Fused = False,
     margin: Annotated[float, typer.Option(min=0, help="Smallest difference of utility.")] = 0.0,
     keep: Annotated[float, typer.Option(help="Share of pairs to keep, largest margins first.")] = 0.5,
     per_query: Annotated[int, typer.Option(min=1, help="Pairs a turn at most.")] = 1,
@@ -145,7 +150,7 @@ def command(
     check_names(aggregate, scale)
     utilities = _utilities(utility or DEFAULT_UTILITIES)
     if candidates is not None:
-        _warn_of_unused(context)
+        warn_of_unused(context, SAMPLING, "pairs: --candidates holds finished candidates")
         rewarded = read_candidates(candidates)
         if split is not Part.all:
             kept = {query.id for query in open_data(data, on_bad_line, split).queries}

@@ -8,15 +8,40 @@ from typing import Annotated
 import typer
 
 from utilitune.cli.data import BadLine, Part, open_data, open_index
-from utilitune.cli.options import DEFAULT_GENERATOR, Data, GeneratorSpec, OnBadLine, Out, Quiet, Split, Store
+from utilitune.cli.options import (
+    DEFAULT_GENERATOR,
+    Aggregate,
+    Data,
+    Fused,
+    GeneratorSpec,
+    OnBadLine,
+    Out,
+    Quiet,
+    Scale,
+    Split,
+    Store,
+    warn_of_unused,
+)
 from utilitune.cli.out import check_file, check_store
 from utilitune.cli.pairs import DEFAULT_UTILITIES, named
 from utilitune.errors import ConfigError
 
 NAME = "rewrite"
+CHOICE = {
+    "index": "--index",
+    "generator": "--generator",
+    "utility": "--utility",
+    "k": "-k",
+    "aggregate": "--aggregate",
+    "scale": "--scale",
+    "fused": "--fused",
+    "store": "--store",
+}
+"""Options of the choice that ``--best-of`` makes."""
 
 
 def command(
+    context: typer.Context,
     data: Data,
     out: Out,
     rewriter: Annotated[str, typer.Option(help="Folder of a trained rewriter, or a model to use untuned.")] = (
@@ -32,17 +57,22 @@ def command(
     generator: GeneratorSpec = DEFAULT_GENERATOR,
     utility: Annotated[list[str] | None, typer.Option("--utility", "-u", help="--best-of: what counts.")] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="--best-of: passages a rewrite.")] = 3,
+    aggregate: Aggregate = "max",
+    scale: Scale = "pooled",
+    fused: Fused = False,
     store: Store = None,
     on_bad_line: OnBadLine = BadLine.error,
     quiet: Quiet = False,
 ) -> None:
     """Turn conversational questions into search queries. A bad rewrite falls back to the question, counted.
 
-    With --best-of the generator (--generator) says which of several rewrites finds what it can use.
+    With --best-of the generator (--generator) says which of several rewrites finds what it can use, by the reward of
+    `utilitune pairs`.
 
     Example: utilitune rewrite my-data --rewriter my-rewriter --out rewrites.jsonl
     """
     from utilitune.rewrite import BestOf, Rewriter
+    from utilitune.rewrite.aggregate import check_names
     from utilitune.rewrite.rewriter import write_rewrites
     from utilitune.scoring import make_utility
 
@@ -50,6 +80,9 @@ def command(
     kept = check_store(out, store) if best_of else None
     if best_of and not index:
         raise ConfigError("--best-of: the choice is by what each rewrite finds; give --index INDEX")
+    check_names(aggregate, scale)
+    if not best_of:
+        warn_of_unused(context, CHOICE, "rewrite: without --best-of it is the greedy rewrite that is taken")
     utilities = [make_utility(name) for name in utility or DEFAULT_UTILITIES] if best_of else []
     dataset = open_data(data, on_bad_line, split)
     turns = [query for query in dataset.queries if query.history][:limit]
@@ -67,6 +100,9 @@ def command(
             loaded.generator if same else load_generator(generator),
             n=best_of,
             k=k,
+            aggregate=aggregate,
+            scale=scale,
+            fused=fused,
             store=kept,
         )
     write_rewrites(out, chooser.rewrite_batch(turns))

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from utilitune.cli import train_retriever
 from utilitune.cli.data import BadLine, open_data, open_index
-from utilitune.cli.options import DEFAULT_GENERATOR, Data, GeneratorSpec, OnBadLine, Out, Quiet, Store
+from utilitune.cli.options import DEFAULT_GENERATOR, Data, GeneratorSpec, OnBadLine, Out, Quiet, Store, warn_of_unused
 from utilitune.cli.out import check_folder
 from utilitune.cli.pairs import DEFAULT_UTILITIES, named
 from utilitune.errors import ConfigError
@@ -90,7 +90,8 @@ def rewriter(
     check_folder(out)
     if method not in METHODS:
         raise ConfigError(f"--method: found {method!r}, expected one of: {', '.join(METHODS)}")
-    _warn_of_unused(context, method)
+    if method != "grpo":
+        warn_of_unused(context, GRPO_ONLY, f"train rewriter: --method {method} reads pairs alone")
     settings: dict[str, Any] = {
         "lr": lr,
         "epochs": epochs,
@@ -190,14 +191,6 @@ def _grpo(job: Job) -> TrainingReport:
 
 
 METHODS: dict[str, Callable[[Job], TrainingReport]] = {"sft": _sft, "dpo": _dpo, "grpo": _grpo}
-
-
-def _warn_of_unused(context: typer.Context, method: str) -> None:
-    if method != "grpo":
-        sources = {name: context.get_parameter_source(key) for key, name in GRPO_ONLY.items()}
-        unused = [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
-        if unused:
-            warn(f"train rewriter: --method {method} reads pairs alone, so these change nothing: {', '.join(unused)}")
 
 
 def _config(kind: type[Config], settings: dict[str, Any]) -> Config:

@@ -7,8 +7,10 @@ from typer.testing import CliRunner
 
 from utilitune.cli import app
 from utilitune.errors import ConfigError
-from utilitune.records import read_pairs
-from utilitune.rewrite import read_candidates
+from utilitune.records import load_dataset, read_pairs
+from utilitune.retrieval import Bm25Retriever
+from utilitune.rewrite import BestOf, Rewriter, read_candidates
+from utilitune.scoring import make_utility
 
 NAMES = ["mira", "tolve", "orlen", "river", "mill", "bridge", "glass", "town"]
 
@@ -87,7 +89,8 @@ def test_one_shape_trains_by_all_methods_and_the_result_rewrites(world, pairs, t
     start = ("--start", tmp_path / "sft")
     run("train", "rewriter", file, "--method", "dpo", *start, "--epochs", 1, "--out", tmp_path / "dpo", *common)
     live = ("--data", world / "data", "-i", world / "bm25", "-g", tiny_base, "-u", "entropy-drop", "-k", 1)
-    last = ("--start", tmp_path / "dpo", "--generations", 2, "--out", tmp_path / "grpo")
+    anchors = ("--anchors", file.with_suffix(".candidates.jsonl"))
+    last = ("--start", tmp_path / "dpo", "--generations", 2, *anchors, "--out", tmp_path / "grpo")
     run("train", "rewriter", file, "--method", "grpo", *last, *live, *common)
     methods = [json.loads((tmp_path / m / "rewriter.json").read_text())["method"] for m in ("sft", "dpo", "grpo")]
     assert methods == ["sft", "dpo", "grpo"]
@@ -106,6 +109,45 @@ def test_one_shape_trains_by_all_methods_and_the_result_rewrites(world, pairs, t
     run("rewrite", world / "data", "--rewriter", hub, "--out", tmp_path / "again.jsonl", "-q")
 
 
+OWN = """
+from zlib import crc32
+
+from utilitune.scoring import Value
+
+
+class Drawn:
+    name, needs_answers, parameters = "drawn", False, {}
+
+    def requests(self, query, passages):
+        return {}
+
+    def value(self, query, passages, responses):
+        return Value(float(crc32(passages[0].id.encode()) % 17))
+"""
+
+
+def test_the_best_of_several_is_by_the_reward_that_is_asked_for(world, tiny_base, tmp_path):
+    (tmp_path / "own.py").write_text(OWN)
+    reader = ("-i", world / "bm25", "-g", tiny_base, "-u", f"{tmp_path / 'own.py'}:Drawn", "-k", 3)
+
+    def chosen(name, *options):
+        words = ("--rewriter", tiny_base, "--best-of", 1, *reader, *options, "--out", tmp_path / name, "-q")
+        run("rewrite", world / "data", *words)
+        return [json.loads(line)["text"] for line in (tmp_path / name).read_text().splitlines()]
+
+    by_max = chosen("max.jsonl")
+    by_mean = chosen("mean.jsonl", "--aggregate", "mean", "--scale", "raw", "--fused")
+    assert by_max != by_mean
+
+    dataset = load_dataset(world / "data")
+    for made, options in ((by_max, {}), (by_mean, {"aggregate": "mean", "scale": "raw", "fused": True})):
+        writer = Rewriter.load(str(tiny_base))
+        retrievers = {"bm25": Bm25Retriever.load(world / "bm25")}
+        utilities = [make_utility(f"{tmp_path / 'own.py'}:Drawn")]
+        best = BestOf(writer, retrievers, dataset.corpus, utilities, writer.generator, n=1, k=3, **options)
+        assert [each.text for each in best.rewrite_batch(list(dataset.queries))] == made
+
+
 def failure(*words):
     done = CliRunner().invoke(app, [*map(str, words)])
     assert isinstance(done.exception, ConfigError), (done.output, done.exception)
@@ -119,7 +161,10 @@ def test_what_is_missing_or_unknown_is_said_before_any_work(tmp_path):
     assert "--data FOLDER" in failure("train", "rewriter", "p.jsonl", "--method", "grpo", *out)
     said = failure("train", "rewriter", "p.jsonl", "--reference", "other", "--beta", -1, *out)
     assert "2 problem(s)" in said and "--reference" in said and "--beta" in said
-    assert "give --index" in failure("rewrite", "data", "--best-of", 2, "--out", tmp_path / "x.jsonl")
+    best = ("rewrite", "data", "--best-of", 2, "--out", tmp_path / "x.jsonl")
+    assert "give --index" in failure(*best)
+    assert "known: mean" in failure(*best, "-i", "bm25", "--aggregate", "median")
+    assert "known: pooled" in failure(*best, "-i", "bm25", "--scale", "log")
     assert "expected NAME=VALUE" in failure("train", "export", "x", "--metric", "MRR", *out)
 
 
@@ -129,3 +174,10 @@ def test_options_of_the_live_reward_change_nothing_elsewhere(tmp_path):
     done = CliRunner().invoke(app, [*map(str, words)])
     assert "reads pairs alone, so these change nothing: -k" in done.output
     assert "nothing to train on" in str(done.exception)
+
+
+def test_options_of_the_choice_change_nothing_without_one(world, tiny_base, tmp_path):
+    words = ("rewrite", world / "data", "--rewriter", tiny_base, "--limit", 1, "--out", tmp_path / "x.jsonl")
+    said = run(*words, "-k", 2, "--aggregate", "mean", "--fused")
+    assert "without --best-of it is the greedy rewrite that is taken, so these change nothing: -k, --aggregate" in said
+    assert "change nothing" not in run(*words)
