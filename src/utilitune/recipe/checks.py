@@ -79,8 +79,11 @@ def _measures(recipe: Recipe) -> Iterator[str]:
 
 def _reranker_training(recipe: Recipe) -> Iterator[str]:
     from utilitune.rerank import LOSSES, RESCALES
+    from utilitune.rerank.dev_measure import CHOOSE_BY
 
     training = recipe.reranker.training
+    if training.choose_by not in CHOOSE_BY:
+        yield f"reranker.training.choose_by: found {training.choose_by!r}, expected one of: {', '.join(CHOOSE_BY)}"
     if training.loss not in LOSSES:
         yield f"reranker.training.loss: found {training.loss!r}, expected one of: {', '.join(LOSSES)}"
         return

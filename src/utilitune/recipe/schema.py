@@ -231,6 +231,8 @@ class RerankerTraining(_Section):
         relevance: Signs UDCG's utility, which is the one of ``reranker.utilities`` then, by ``gold``, ``answer`` or the
             name of another utility there that stands in for relevance; ``null`` for no sign. Loss ``udcg`` needs it.
         gamma: Weight of distraction where utilities are signed.
+        choose_by: What the epoch that is kept is chosen by, on held-out questions: ``nDCG@10``, or ``utility@5``, which
+            is UDCG@5 where utilities are signed.
         lr: Learning rate.
         epochs: Passes over the questions.
         batch_pairs: (question, passage) pairs a step.
@@ -241,6 +243,7 @@ class RerankerTraining(_Section):
     rescale: Literal["min-max", "z-score", "rank", "softmax", "none"] | None = None
     relevance: str | None = None
     gamma: float = Field(default=1 / 3, ge=0, le=1)
+    choose_by: str = "nDCG@10"
     lr: float = Field(default=1e-4, gt=0)
     epochs: int = Field(default=3, ge=1)
     batch_pairs: int = Field(default=32, ge=1)

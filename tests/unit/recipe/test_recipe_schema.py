@@ -89,6 +89,7 @@ def test_files_that_are_no_recipe(tmp_path, text, message):
         ("reranker: {training: {loss: bce, rescale: z-score}}\n", r"reranker.training.rescale: loss 'bce'.*min-max"),
         ("reranker: {training: {loss: lambda, rescale: z-score}}\n", r"reranker.training.rescale: loss 'lambda'"),
         ("reranker: {training: {rescale: softmax}}\n", r"rescale: loss 'listwise-kl' takes a softmax itself"),
+        ("reranker: {training: {choose_by: loss}}\n", r"training.choose_by: found 'loss', .*nDCG@10, utility@5"),
         ("reranker: {training: {loss: udcg}}\n", r"training.relevance: found none, loss 'udcg' needs gold, answer"),
         ("reranker: {training: {loss: udcg, relevance: golden}}\n", r"relevance: found 'golden', expected gold"),
         (

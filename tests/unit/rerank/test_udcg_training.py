@@ -6,6 +6,10 @@ import random
 
 import pytest
 
+from utilitune.recipe import Recipe
+from utilitune.recipe.stages.reranker_training import fit_reranker
+from utilitune.recipe.workspace import Workspace
+from utilitune.records import read_json
 from utilitune.rerank import Group, Groups, Relevance, RerankerConfig, UtilityReranker, train_reranker
 
 FILLER = ("blue", "town", "river", "bridge", "mill", "old", "new")
@@ -39,3 +43,23 @@ def test_hard_distractors_go_last(tiny_bert, tmp_path, hard, weak):
         scores = reranker.score(group.query, group.passages)
         order = sorted(range(group.size), key=lambda i: -scores[i])
         assert [group.passages[i].split()[-1] for i in order] == ["good", *[weak] * 3, *[hard] * 3]
+
+
+RECIPE = """
+name: tiny
+out: {root}
+data: sample
+retrievers: {{bm25: {{kind: bm25}}}}
+rewriter: {{enabled: false}}
+reranker:
+  base: {base}
+  utilities: [abstention]
+  training: {{loss: udcg, relevance: gold, epochs: 1, choose_by: utility@5}}
+"""
+
+
+def test_a_recipe_says_what_the_epoch_is_chosen_by(tiny_bert, tmp_path):
+    (tmp_path / "recipe.yaml").write_text(RECIPE.format(root=tmp_path / "out", base=tiny_bert))
+    made = Recipe.load(tmp_path / "recipe.yaml")
+    fit_reranker(Workspace(made), world(8, 1, "king"), tmp_path / "model", made.reranker.base)
+    assert read_json(tmp_path / "model" / "training.json")["config"]["choose_by"] == "utility@5"

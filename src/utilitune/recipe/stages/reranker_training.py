@@ -48,6 +48,7 @@ def fit_reranker(
             epochs=epochs or section.training.epochs,
             batch_pairs=section.training.batch_pairs,
             max_length=section.training.max_length,
+            choose_by=section.training.choose_by,
             seed=workspace.recipe.seed,
         )
         train_reranker(groups, str(base), folder, config)
