@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from utilitune.cli.data import BadLine, Part, open_data
+from utilitune.cli.data import BadLine, Part, open_data, part_of
 from utilitune.cli.options import Data, OnBadLine, Quiet, Split
 from utilitune.cli.rerank import check_reranker
 from utilitune.progress import warn
@@ -21,7 +21,7 @@ NAME = "calibrate"
 
 def command(
     data: Data,
-    labels: Annotated[Path, typer.Option(help="Labels of `utilitune label`; training questions are left out.")],
+    labels: Annotated[Path, typer.Option(help="Labels of `utilitune label`; training conversations are left out.")],
     reranker: Annotated[Path, typer.Option(help="Folder of a trained reranker; calibration.json is written into it.")],
     utility: Annotated[
         list[str] | None, typer.Option("--utility", "-u", help="Which labels to use; all when not given.")
@@ -40,16 +40,20 @@ def command(
 ) -> None:
     """Fit a reranker's probabilities and the score to abstain at, on labels it did not learn from.
 
+    Training questions are left out, and with them the other turns of their conversations, where the data has any.
+
     Example: utilitune calibrate my-data --labels heldout.jsonl --reranker my-reranker --helps-above 0
     """
+    from utilitune.evaluation import find_clusters
     from utilitune.records import Labels, read_labels
     from utilitune.rerank import Relevance, UtilityReranker, build_groups, calibrate
     from utilitune.scoring import make_utility
 
     check_reranker(reranker)
-    dataset = open_data(data, on_bad_line, split)
+    # All of it: a conversation may have turns in both parts.
+    dataset = open_data(data, on_bad_line)
     found = read_labels(labels)
-    asked = {query.id for query in dataset.queries}
+    asked = {query.id for query in part_of(dataset, data, split).queries}
     part = found if split is Part.all else Labels([row for row in found if row.query_id in asked], found.manifest)
     groups = build_groups(
         part,
@@ -67,6 +71,7 @@ def command(
         k=k,
         gamma=gamma,
         trained_on=frozenset(_learnt_from(reranker)),
+        conversations=find_clusters(dataset.queries),
     )
     made.save(reranker)
     for line in _lines(made):

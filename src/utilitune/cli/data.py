@@ -49,9 +49,28 @@ def open_data(folder: Path, on_bad_line: BadLine = BadLine.error, part: Part = P
     Raises:
         DataError: If anything is wrong with the data, or the part is empty.
     """
-    from utilitune.records import load_dataset, split_by_field, split_queries
+    from utilitune.records import load_dataset
 
     dataset = load_dataset(folder, on_bad_line="skip" if on_bad_line is BadLine.skip else "error")
+    return part_of(dataset, folder, part)
+
+
+def part_of(dataset: Dataset, folder: Path, part: Part) -> Dataset:
+    """Keep one part of the queries, with their judgements, as ``open_data`` says.
+
+    Args:
+        dataset: All queries.
+        folder: Where they come from.
+        part: Which ones.
+
+    Returns:
+        The data set; its corpus is whole.
+
+    Raises:
+        DataError: If the part is empty.
+    """
+    from utilitune.records import split_by_field, split_queries
+
     if part is Part.all:
         return dataset
     queries = dataset.queries

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,7 +37,7 @@ class Calibration:
         cross_entropy: Mean, in nats, after calibration.
         cross_entropy_raw: With a sigmoid on the raw logits.
         cross_entropy_base: With the base rate everywhere: what a reranker that knows nothing gets.
-        left_out: Counts: queries it was trained on, scores that were not finite.
+        left_out: Counts: queries it was trained on, others of their conversations, scores that were not finite.
     """
 
     temperature: float
@@ -122,6 +122,7 @@ def calibrate(
     k: int = 5,
     gamma: float = GAMMA,
     trained_on: frozenset[str] = frozenset(),
+    conversations: Mapping[str, str] | None = None,
 ) -> Calibration:
     """Fit temperature and threshold of a reranker on labels that it did not learn from.
 
@@ -137,6 +138,8 @@ def calibrate(
         k: Passages a query that the generator is shown at most, >= 1.
         gamma: Weight of distraction in [0, 1]; of signed utilities their own counts.
         trained_on: Ids of queries to leave out.
+        conversations: Query id -> conversation (``utilitune.evaluation.find_clusters``), to leave out whole
+            conversations of ``trained_on``; ``None`` where every query stands for itself.
 
     Returns:
         The calibration; ``save`` puts it into the reranker's folder.
@@ -148,11 +151,7 @@ def calibrate(
     """
     relevance = groups.relevance if isinstance(groups, Groups) else None
     _check(helps_above, k, gamma, signed=relevance is not None)
-    held_out = [group for group in groups if group.query_id not in trained_on]
-    if not held_out:
-        raise DataError(
-            f"none of the {len(groups)} labelled queries is held out: the reranker learnt from all; label others"
-        )
+    held_out, left_out = _held_out(groups, trained_on, conversations or {})
     flat = iter(reranker.score_pairs([(group.query, passage) for group in held_out for passage in group.passages]))
     rows = [[(next(flat), utility) for utility in group.utilities] for group in held_out]
     finite = [[(score, utility) for score, utility in row if math.isfinite(score)] for row in rows]
@@ -182,10 +181,27 @@ def calibrate(
         cross_entropy_raw=_cross_entropy(all_scores, all_targets),
         cross_entropy_base=_cross_entropy([math.log(base_rate / (1 - base_rate))] * len(all_targets), all_targets),
         left_out={
-            "queries that it was trained on": len(groups) - len(held_out),
+            **left_out,
             "scores that are not finite": sum(map(len, rows)) - len(all_scores),
         },
     )
+
+
+def _held_out(
+    groups: Sequence[Group], trained_on: frozenset[str], conversations: Mapping[str, str]
+) -> tuple[list[Group], dict[str, int]]:
+    """Return the groups whose query, and whose conversation, was not trained on, and counts of the others."""
+    others = [group for group in groups if group.query_id not in trained_on]
+    known = {conversations[query_id] for query_id in trained_on if query_id in conversations}
+    held_out = [group for group in others if conversations.get(group.query_id) not in known]
+    counts = {
+        "queries that it was trained on": len(groups) - len(others),
+        "queries of the same conversations": len(others) - len(held_out),
+    }
+    if not held_out:
+        found = ", ".join(f"{kind} {count}" for kind, count in counts.items())
+        raise DataError(f"none of the {len(groups)} labelled queries is held out ({found}); label others")
+    return held_out, counts
 
 
 def _check(helps_above: float | None, k: int, gamma: float, *, signed: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 
 import pytest
 from typer.testing import CliRunner
@@ -89,6 +90,26 @@ def test_the_other_two_thresholds(world, trained):
     assert by_chance == by_score and all(len(ranking) == 1 for ranking in by_score.values())
     everything, said = rerank(world, trained)
     assert all(len(ranking) == 4 for ranking in everything.values()) and "kept" not in said
+
+
+def test_calibrate_leaves_out_whole_conversations_whatever_part_their_turns_are_in(world, trained, tmp_path):
+    """Turns place and place + 20 are of one conversation; 26 to 39 are for testing."""
+    data, model = tmp_path / "data", tmp_path / "model"
+    shutil.copytree(world, data, ignore=shutil.ignore_patterns("reranker"))
+    shutil.copytree(trained, model)
+    queries = [json.loads(line) for line in (world / "queries.jsonl").read_text().splitlines()]
+    write_rows(data / "queries.jsonl", [{**row, "conversation": f"c{at % 20}"} for at, row in enumerate(queries)])
+    report = json.loads((model / "training.json").read_text())
+    report["queries"]["train"] = ["q6", "q7", "q26"]
+    (model / "training.json").write_text(json.dumps(report))
+
+    def said(folder):
+        words = ("calibrate", folder, "--labels", world / "labels.jsonl", "--reranker", model, "--relevance", "gold")
+        return called(*words, "--split", "test").output
+
+    left_out = "(left out: queries that it was trained on 1, queries of the same conversations 1)"
+    assert f"48 pairs of 12 held-out queries {left_out}" in said(data)
+    assert "52 pairs of 13 held-out queries (left out: queries that it was trained on 1)" in said(world)
 
 
 def test_contradictions_and_missing_calibration_are_refused(world, trained, tmp_path):

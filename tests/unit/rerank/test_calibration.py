@@ -85,9 +85,28 @@ def test_training_queries_and_scores_that_are_not_finite_are_left_out_and_counte
         reranker.model.transformers_model.bert.embeddings.word_embeddings.weight[index] = math.nan
     made = calibrate(reranker, groups, trained_on=frozenset({"q1", "q5"}))
     assert made.queries == 4 and made.pairs == 4 * 5
-    assert made.left_out == {"queries that it was trained on": 2, "scores that are not finite": 4}
+    assert made.left_out == {
+        "queries that it was trained on": 2,
+        "queries of the same conversations": 0,
+        "scores that are not finite": 4,
+    }
     with pytest.raises(DataError, match="none of the 6 labelled queries is held out"):
         calibrate(reranker, groups, trained_on=frozenset(f"q{i}" for i in range(6)))
+
+
+def test_conversations_that_were_trained_on_are_left_out_whole(reranker):
+    groups = groups_by(reranker, lambda score: 1 / (1 + math.exp(-score)))
+    conversations = {"q0": "a", "q1": "a", "q2": "b", "q3": "b", "q4": "q5", "q5": "c"}
+    # q0 takes q1 with it, and q9 of other data nothing; q5 is also the name of a conversation, that of q4.
+    made = calibrate(reranker, groups, trained_on=frozenset({"q0", "q5", "q9"}), conversations=conversations)
+    alone = calibrate(reranker, groups, trained_on=frozenset({"q0", "q1", "q5"}))
+    assert made.queries == 3 and (made.temperature, made.shift) == (alone.temperature, alone.shift)
+    assert made.left_out["queries that it was trained on"] == 2
+    assert made.left_out["queries of the same conversations"] == 1
+    with pytest.raises(DataError, match="trained on 3, queries of the same conversations 3"):
+        calibrate(
+            reranker, groups, trained_on=frozenset({"q0", "q2", "q4"}), conversations=dict.fromkeys(conversations, "a")
+        )
 
 
 def test_utilities_that_are_no_probabilities_need_to_know_what_helps(reranker):
