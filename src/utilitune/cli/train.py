@@ -34,6 +34,7 @@ GRPO_ONLY = {
     "utility": "--utility",
     "k": "-k",
     "aggregate": "--aggregate",
+    "anchors": "--anchors",
     "fused": "--fused",
     "generations": "--generations",
     "store": "--store",
@@ -78,6 +79,9 @@ def rewriter(
     k: Annotated[int, typer.Option("-k", min=1, help="grpo: passages a rewrite.")] = 3,
     aggregate: Annotated[str, typer.Option(help="grpo: mean, max, top-1, discounted, expected-mrr or set.")] = "max",
     fused: Annotated[bool, typer.Option("--fused", help="grpo: one ranking fused over the indexes.")] = False,
+    anchors: Annotated[
+        Path | None, typer.Option(help="grpo: candidates to compare with, as `pairs` writes beside its OUT.")
+    ] = None,
     generations: Annotated[int, typer.Option(min=2, help="grpo: rewrites sampled a question.")] = 6,
     store: Store = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest complete checkpoint.")] = False,
@@ -106,7 +110,9 @@ def rewriter(
         "reference": reference if method == "dpo" else None,
         "generations": generations if method == "grpo" else None,
     }
-    live = Live(data, tuple(index or ()), generator, tuple(utility or DEFAULT_UTILITIES), k, aggregate, fused, store)
+    live = Live(
+        data, tuple(index or ()), generator, tuple(utility or DEFAULT_UTILITIES), k, aggregate, fused, store, anchors
+    )
     job = Job(pairs, {"model": base, "revision": revision}, out, start, settings, live, resume)
     report = METHODS[method](job)
     typer.echo(report.reading)
@@ -125,6 +131,7 @@ class Live:
     aggregate: str
     fused: bool
     store: Path | None
+    anchors: Path | None
 
 
 @dataclass(frozen=True)
@@ -158,7 +165,7 @@ def _dpo(job: Job) -> TrainingReport:
 
 def _grpo(job: Job) -> TrainingReport:
     from utilitune.records import read_pairs
-    from utilitune.rewrite import GrpoConfig, LiveReward, train_grpo
+    from utilitune.rewrite import GrpoConfig, LiveReward, read_candidates, train_grpo
     from utilitune.rewrite.aggregate import check_names
     from utilitune.scoring import make_utility
 
@@ -186,6 +193,7 @@ def _grpo(job: Job) -> TrainingReport:
         aggregate=live.aggregate,
         fused=live.fused,
         store=live.store or job.out / "store.sqlite",
+        anchors=read_candidates(live.anchors) if live.anchors else (),
     )
     return train_grpo(queries, job.base, job.out, reward, config, start=job.start, resume=job.resume)
 

@@ -105,13 +105,6 @@ KEYS = {
     "rewriter.test_turns=1": {"rewrite", "evaluate"},
     "rewriter.methods=[sft, dpo]": {"train-sft", "train-rewriter", "rewrite", "evaluate"},
     "rewriter.methods=[dpo, grpo]": {"train-rewriter", "train-grpo", "rewrite", "evaluate"},
-    "rewriter={methods: [sft, dpo], resample: {n: 2}}": {
-        "train-sft",
-        "resample",
-        "train-rewriter",
-        "rewrite",
-        "evaluate",
-    },
     "rewriter.yardsticks=[gold-rank]": {"yardsticks", "rewrite", "evaluate"},
     "rewriter.best_of=2": {"best-of", "evaluate"},
     "reranker.base=packaged:all-minilm-l6-v2": AFTER_LABEL,
@@ -143,6 +136,13 @@ def test_a_recipe_key_runs_what_reads_it_and_nothing_else(recipe, override, expe
     run(recipe())
     assert run(recipe(override)) == expected
     assert run(recipe(override)) == set()
+
+
+def test_a_second_round_leaves_the_first_one_and_the_imitation_alone(recipe):
+    methods = "rewriter.methods=[sft, dpo]"
+    run(recipe(methods))
+    again = recipe(methods, "rewriter.resample={n: 2}")
+    assert run(again) == {"resample", "agreement", "train-rewriter", "rewrite", "evaluate"}
 
 
 def leaves(prefix, value):
