@@ -44,9 +44,9 @@ def command(
 
     Example: utilitune calibrate my-data --labels heldout.jsonl --reranker my-reranker --helps-above 0
     """
-    from utilitune.evaluation import find_clusters
     from utilitune.records import Labels, read_labels
     from utilitune.rerank import Relevance, UtilityReranker, build_groups, calibrate
+    from utilitune.rerank.conversations import find_conversations
     from utilitune.scoring import make_utility
 
     check_reranker(reranker)
@@ -71,7 +71,7 @@ def command(
         k=k,
         gamma=gamma,
         trained_on=frozenset(_learnt_from(reranker)),
-        conversations=find_clusters(dataset.queries),
+        conversations=find_conversations(dataset.queries),
     )
     made.save(reranker)
     for line in _lines(made):

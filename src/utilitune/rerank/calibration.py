@@ -138,7 +138,7 @@ def calibrate(
         k: Passages a query that the generator is shown at most, >= 1.
         gamma: Weight of distraction in [0, 1]; of signed utilities their own counts.
         trained_on: Ids of queries to leave out.
-        conversations: Query id -> conversation (``utilitune.evaluation.find_clusters``), to leave out whole
+        conversations: Query id -> conversation (``rerank.conversations.find_conversations``), to leave out whole
             conversations of ``trained_on``; ``None`` where every query stands for itself.
 
     Returns:

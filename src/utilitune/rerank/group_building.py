@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from utilitune.errors import ConfigError, DataError
 from utilitune.records import Dataset, Labels, Passage, Query, Run
+from utilitune.rerank.conversations import find_conversations
 from utilitune.rerank.groups import Group, Groups
 from utilitune.rerank.label_table import LabelTable, choose_label_sets, read_table
 from utilitune.rerank.near_duplicates import near_duplicates_of_best
@@ -152,10 +153,12 @@ class _Building:
     near_duplicate: float | None
     keep_flat: bool
     passages: dict[str, Passage] = field(init=False)
+    conversations: dict[str, str] = field(init=False)
     drops: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.passages = self.dataset.passages()
+        self.conversations = find_conversations(self.dataset.queries)
 
     def group(self, query: Query, text: str, candidates: Mapping[str, Mapping[str, float]]) -> Group | None:
         same_text = self._merged(candidates)
@@ -179,7 +182,7 @@ class _Building:
         if not ids or not self._worth_keeping(utilities):
             return None
         texts = tuple(self.passages[pid].full_text for pid in ids)
-        return Group(query.id, text, ids, texts, utilities, utilities, query.conversation)
+        return Group(query.id, text, ids, texts, utilities, utilities, self.conversations[query.id])
 
     def _merged(self, candidates: Mapping[str, Mapping[str, float]]) -> list[list[str]]:
         """Return ids by text, in order, at most ``max_group`` texts."""

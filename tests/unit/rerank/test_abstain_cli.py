@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 
 import pytest
@@ -110,6 +111,29 @@ def test_calibrate_leaves_out_whole_conversations_whatever_part_their_turns_are_
     left_out = "(left out: queries that it was trained on 1, queries of the same conversations 1)"
     assert f"48 pairs of 12 held-out queries {left_out}" in said(data)
     assert "52 pairs of 13 held-out queries (left out: queries that it was trained on 1)" in said(world)
+
+
+def test_calibrate_takes_questions_of_one_prefix_for_no_conversation(world, trained, tmp_path):
+    """``nq_0``, ``nq_1`` ... beside a conversation: those that were not trained on are held out."""
+    data, model = tmp_path / "data", tmp_path / "model"
+    shutil.copytree(world, data, ignore=shutil.ignore_patterns("reranker"))
+    shutil.copytree(trained, model)
+    for path in (*data.glob("*.jsonl"), data / "qrels.tsv", model / "training.json"):
+        path.write_text(re.sub(r"\bq(?=\d)", "nq_", path.read_text()))
+    turns = [
+        {"_id": "c1_1", "text": "who"},
+        {"_id": "c1_2", "text": "old", "history": [{"role": "user", "content": "who"}]},
+    ]
+    with (data / "queries.jsonl").open("a") as file:
+        file.writelines(json.dumps({**turn, "split": "train"}) + "\n" for turn in turns)
+    done = called(
+        *("calibrate", data, "--labels", data / "labels.jsonl", "--reranker", model, "--relevance", "gold", "-k", "3")
+    )
+    trained_on = len(json.loads((model / "training.json").read_text())["queries"]["train"])
+    assert (
+        f"of {40 - trained_on} held-out queries (left out: queries that it was trained on {trained_on})" in done.output
+    )
+    assert json.loads((model / "calibration.json").read_text())["threshold"]["cross_fitted"] is not None
 
 
 def test_contradictions_and_missing_calibration_are_refused(world, trained, tmp_path):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from utilitune.errors import DataError
 from utilitune.records import Dataset, Passage, Run
+from utilitune.rerank.conversations import find_conversations
 from utilitune.rerank.groups import Group, Groups
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def groups_of_run(run: Run, dataset: Dataset, reranker: UtilityReranker, *, dept
             f"{len(lost)} queries and {len(gone)} passages of the run are not in the data set (first: "
             f"{(lost + gone)[0]!r}); pass the data set that was searched"
         )
+    units = find_conversations(dataset.queries)
     drops: Counter[str] = Counter()
     made = []
     for query_id, ranked in run.items():
@@ -77,7 +79,7 @@ def groups_of_run(run: Run, dataset: Dataset, reranker: UtilityReranker, *, dept
             continue
         ids, texts, query = tuple(p.id for p in kept), tuple(p.full_text for p in kept), queries[query_id]
         zeros = (0.0,) * len(kept)
-        made.append(Group(query_id, query.text, ids, texts, zeros, zeros, query.conversation))
+        made.append(Group(query_id, query.text, ids, texts, zeros, zeros, units[query_id]))
     groups = taught(Groups(made, dict(drops), "none"), reranker) if made else Groups([], dict(drops), "none")
     if not len(groups):
         raise DataError(f"no training group is left of {len(run)} queries of the run ({dict(drops)})")
