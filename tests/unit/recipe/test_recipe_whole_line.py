@@ -63,10 +63,10 @@ def whole(tiny, recipe, monkeypatch):
         "reranker.utilities=[entropy-drop]",
         "rewriter.reward.utilities=[entropy-drop]",
         "rewriter.candidates.n=2",
-        "rewriter.max_new_tokens=8",
+        "rewriter.max_new_tokens=16",
         "rewriter.pairs={keep: 1.0, max_length: 1024}",
         "rewriter.methods=[sft, dpo, grpo]",
-        "rewriter.resample={n: 2, include: [first-question]}",
+        "rewriter.resample={n: 24, include: [first-question]}",
         "rewriter.sft={epochs: 1}",
         "rewriter.training.epochs=1",
         "rewriter.grpo={max_steps: 1, generations: 2, batch_size: 1}",
@@ -124,7 +124,7 @@ def test_every_stage_runs_once_and_the_report_says_with_what(whole):
     assert stages["rewrite"]["models"]["tuned rewriter"]["adapter"]
     assert not stages["retrieve"].get("models")
     card = json.loads((whole.out / "train-rewriter" / "rewriter.json").read_text())
-    assert card["max_new_tokens"] == 8
+    assert card["max_new_tokens"] == 16
     rewritten_again_what_is_missing(whole)
 
 
