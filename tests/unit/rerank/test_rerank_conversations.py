@@ -22,10 +22,14 @@ def test_by_hand():
         Query("plain", "a"),
     ]
     assert find_conversations(queries) == {
-        **{"nq_1": "nq_1", "nq_2": "nq_2"},
-        **{"c1_1": "c1", "c1_2": "c1"},
-        **{"t_1": "talk", "t_2": "talk"},
-        **{"c7_1": "c7", "plain": "plain"},
+        "nq_1": "nq_1",
+        "nq_2": "nq_2",
+        "c1_1": "c1",
+        "c1_2": "c1",
+        "t_1": "talk",
+        "t_2": "talk",
+        "c7_1": "c7",
+        "plain": "plain",
     }
     assert find_conversations([]) == {}
 
