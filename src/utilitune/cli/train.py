@@ -261,6 +261,9 @@ def reranker(
         list[str] | None, typer.Option("--utility", "-u", help="Which labels to use; all when not given.")
     ] = None,
     base: Annotated[str, typer.Option(help="Encoder or decoder to start from.")] = "packaged:all-minilm-l6-v2",
+    head: Annotated[
+        str, typer.Option(help="classification: a new layer; similarity: cosine of the texts, ranks before training.")
+    ] = "classification",
     decoder: Annotated[
         str | None,
         typer.Option(
@@ -298,6 +301,7 @@ def reranker(
 
     check_folder(out)
     config = RerankerConfig(
+        head=head,
         loss=loss,
         learning_rate=lr,
         epochs=epochs,

@@ -226,6 +226,7 @@ class RerankerTraining(_Section):
     """Cross-encoder training.
 
     Attributes:
+        head: What makes the score: ``classification``, a new layer, or ``similarity``, which ranks before training.
         loss: A name of the losses table (``docs/rerankers.md``).
         rescale: How utilities become targets, within a question; ``null`` for the rule that suits the loss.
         relevance: Signs UDCG's utility, which is the one of ``reranker.utilities`` then, by ``gold``, ``answer`` or the
@@ -239,6 +240,7 @@ class RerankerTraining(_Section):
         max_length: Tokens of question and passage together.
     """
 
+    head: Literal["classification", "similarity"] = "classification"
     loss: str = "listwise-kl"
     rescale: Literal["min-max", "z-score", "rank", "softmax", "none"] | None = None
     relevance: str | None = None

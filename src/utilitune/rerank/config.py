@@ -18,6 +18,7 @@ class RerankerConfig(TrainerConfig):
 
     Attributes:
         trains: A reranker.
+        head: What makes the score: ``classification``, a new layer, or ``similarity``, which ranks before training.
         rescale_temperature: For the rule ``softmax``, > 0.
         score_temperature: tau of the scores in ``listwise-kl``.
         query_share: Share of the tokens that a long query keeps when the passage wants them too, in (0, 1).
@@ -26,6 +27,7 @@ class RerankerConfig(TrainerConfig):
     """
 
     trains: ClassVar[str] = "reranker"
+    head: str = "classification"
     rescale_temperature: float = 1.0
     score_temperature: float = 1.0
     query_share: float = 0.5
@@ -34,9 +36,11 @@ class RerankerConfig(TrainerConfig):
     def checks(self) -> list[Check]:
         """Return what is looked at."""
         from utilitune.rerank.dev_measure import CHOOSE_BY
+        from utilitune.rerank.heads import HEADS
         from utilitune.rerank.losses import LOSSES
 
         return [
+            among("head", self.head, HEADS),
             among("loss", self.loss, LOSSES),
             *super().checks(),
             (not self.rescale_temperature > 0, f"rescale_temperature {self.rescale_temperature} must be > 0"),

@@ -9,13 +9,16 @@ from typing import Any
 
 from utilitune.errors import ConfigError, DataError
 from utilitune.rerank.decoder_folder import is_decoder
+from utilitune.rerank.heads import HEADS, README, is_similarity, open_similarity, similarity_modules
 
 _PAD = "<|pad|>"
 _UNSET = 10**9  # tokenizers without a limit carry a number like 1e30
 
 
-def new_cross_encoder(base: str, *, seed: int, max_length: int | None = None, device: str = "auto") -> Any:
-    """Put a one-output classification head on ``base`` (a trained reranker keeps its own head).
+def new_cross_encoder(
+    base: str, *, seed: int, max_length: int | None = None, device: str = "auto", head: str = "classification"
+) -> Any:
+    """Put a one-output head on ``base`` (a trained reranker of the same head keeps its own).
 
     The seed is set before anything is built, so that the same seed gives the same head.
 
@@ -24,19 +27,24 @@ def new_cross_encoder(base: str, *, seed: int, max_length: int | None = None, de
         seed: Of the new head.
         max_length: Upper limit of tokens a pair; never raises what tokenizer and positions allow.
         device: ``auto`` or a torch device.
+        head: A name in ``HEADS``.
 
     Returns:
         A ``CrossEncoder`` whose activation is the identity: it gives logits.
 
     Raises:
-        ConfigError: If the base cannot be read as a classifier.
+        ConfigError: If the base cannot be read as a classifier, is a reranker of another head, or does not suit the
+            head.
     """
     import torch
-    from sentence_transformers import CrossEncoder
     from sentence_transformers.base.modules import Transformer
     from transformers import set_seed
 
+    if head not in HEADS:
+        raise ConfigError(f"head {head!r} is unknown; known: {', '.join(HEADS)}")
     folder = _resolved(base)
+    if is_similarity(folder):
+        return _go_on(folder, head, max_length, device)
     # Before anything is built: the new head is drawn from this generator.
     set_seed(seed)
     local = Path(folder).is_dir()
@@ -47,19 +55,42 @@ def new_cross_encoder(base: str, *, seed: int, max_length: int | None = None, de
         with quiet_loading():
             body = Transformer(
                 _transformer_folder(folder),
-                transformer_task="sequence-classification",
+                transformer_task=HEADS[head],
                 model_kwargs={"dtype": torch.float32, "use_safetensors": True, **options},
                 config_kwargs={"num_labels": 1, **options},
                 processor_kwargs=options,
             )
     except (OSError, ValueError, KeyError) as error:
-        raise ConfigError(f"{base!r} cannot be opened as a sequence classifier: {error}") from error
+        raise ConfigError(f"{base!r} cannot be opened for {HEADS[head]}: {error}") from error
     # padding_side: absolute positions count from the left, so padding there would shift them.
     body.tokenizer.padding_side = "right"
     ensure_pad(body.model, body.tokenizer)
-    model = CrossEncoder(modules=[body], activation_fn=torch.nn.Identity(), device=_device(device))
+    return _assembled(similarity_modules(body) if head == "similarity" else [body], max_length, device)
+
+
+def _assembled(modules: list[Any], max_length: int | None, device: str) -> Any:
+    import torch
+    from sentence_transformers import CrossEncoder
+
+    model = CrossEncoder(modules=modules, activation_fn=torch.nn.Identity(), device=_device(device))
+    if len(modules) > 1:
+        model.readme = README
     limit_length(model, max_length)
     return model
+
+
+def _go_on(folder: str, head: str, max_length: int | None, device: str) -> Any:
+    """Return a trained similarity reranker to train on."""
+    if head != "similarity":
+        raise ConfigError(f"{folder} is a reranker with the head similarity, found head {head!r}; set head: similarity")
+    return _opened_similarity(folder, max_length, device)
+
+
+def _opened_similarity(folder: str, max_length: int | None, device: str) -> Any:
+    with quiet_loading():
+        modules = open_similarity(folder)
+    modules[0].tokenizer.padding_side = "right"
+    return _assembled(modules, max_length, device)
 
 
 def open_cross_encoder(folder: str, *, device: str = "auto") -> Any:
@@ -90,6 +121,8 @@ def open_cross_encoder(folder: str, *, device: str = "auto") -> Any:
     if local:
         _check_trained(Path(path), folder)
     try:
+        if is_similarity(path):
+            return _opened_similarity(path, None, device)
         with quiet_loading():
             model = CrossEncoder(
                 path,

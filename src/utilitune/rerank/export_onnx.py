@@ -79,7 +79,8 @@ def _check_model(model: Any, folder: Path) -> None:
     kind = type(model if model.transformers_model is None else model.transformers_model).__name__
     if not kind.endswith("ForSequenceClassification"):
         raise ConfigError(
-            f"{folder} holds a {kind}; ONNX takes encoders with a classification head, decoder rerankers run in torch"
+            f"{folder} holds a {kind}; ONNX takes encoders with a classification head, decoder rerankers and the head "
+            "similarity run in torch"
         )
 
 

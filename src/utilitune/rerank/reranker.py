@@ -87,8 +87,9 @@ class UtilityReranker:
         max_length: int | None = None,
         device: str = "auto",
         batch_size: int = 32,
+        head: str = "classification",
     ) -> UtilityReranker:
-        """Put a new head on ``base``: where training starts; noise unless the base is a reranker.
+        """Put a new head on ``base``: where training starts; noise unless the base is a reranker, or by similarity.
 
         Args:
             base: Encoder, decoder or reranker.
@@ -96,13 +97,14 @@ class UtilityReranker:
             max_length: Upper limit of tokens a pair.
             device: ``auto`` or a torch device.
             batch_size: Pairs a forward pass.
+            head: ``classification`` or ``similarity``.
 
         Returns:
             The reranker.
         """
         from utilitune.rerank.cross_encoder import new_cross_encoder
 
-        model = new_cross_encoder(base, seed=seed, max_length=max_length, device=device)
+        model = new_cross_encoder(base, seed=seed, max_length=max_length, device=device, head=head)
         return cls(model, batch_size=batch_size)
 
     def save(self, folder: Path | str) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from utilitune.errors import ConfigError
 from utilitune.progress import say, warn
 from utilitune.rerank.config import RerankerConfig
 from utilitune.rerank.decoder_config import WHOLE_QUERY, DecoderConfig
@@ -46,7 +47,7 @@ def train_reranker(
         dev_groups: Groups to choose the epoch by; ``None`` holds out ``config.dev_share`` of the
             conversations.
         decoder: How a causal language model scores, with a LoRA adapter that is trained instead of its weights;
-            ``None`` puts a classification head on the base and trains all of it. A query is never cut then.
+            ``None`` puts ``config.head`` on the base and trains all of it. A query is never cut then.
 
     Returns:
         The report that is also in ``training.json``.
@@ -57,6 +58,8 @@ def train_reranker(
     """
     config = config or RerankerConfig()
     config.check()
+    if decoder is not None and config.head == "similarity":
+        raise ConfigError("head 'similarity' is an encoder's; a decoder scores by DecoderConfig.head: leave head out")
     train, dev, measured_on = sides(as_groups(groups), dev_groups, dev_share=config.dev_share, seed=config.seed)
     train = fit_targets(train, config)
     target_temperature, score_temperature = temperatures(train, config)
@@ -115,7 +118,9 @@ def _new_model(base: str, config: RerankerConfig, decoder: DecoderConfig | None)
     if decoder is None:
         from utilitune.rerank.cross_encoder import new_cross_encoder
 
-        return new_cross_encoder(base, seed=config.seed, max_length=config.max_length, device=config.device)
+        return new_cross_encoder(
+            base, seed=config.seed, max_length=config.max_length, device=config.device, head=config.head
+        )
     from utilitune.rerank.decoder_model import new_decoder
 
     return new_decoder(base, decoder, seed=config.seed, max_length=config.max_length, device=config.device)

@@ -43,6 +43,7 @@ def fit_reranker(
         workspace.release()
         section = workspace.recipe.reranker
         config = RerankerConfig(
+            head=section.training.head,
             loss=loss or section.training.loss,
             learning_rate=section.training.lr,
             epochs=epochs or section.training.epochs,

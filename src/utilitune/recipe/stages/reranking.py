@@ -36,8 +36,8 @@ def _rerankers(workspace: Workspace) -> dict[str, Callable[[], UtilityReranker]]
     section = workspace.recipe.reranker
     folders = {WARM: workspace.folder("warm-up")} if section.warm_up else {}
     folders |= model_folders(workspace)
-    seed, limit = workspace.recipe.seed, section.training.max_length
-    fresh = partial(UtilityReranker.untrained, section.base, seed=seed, max_length=limit)
+    seed, limit, head = workspace.recipe.seed, section.training.max_length, section.training.head
+    fresh = partial(UtilityReranker.untrained, section.base, seed=seed, max_length=limit, head=head)
     return {
         **({UNTRAINED: fresh} if section.untrained else {}),
         **{row: partial(UtilityReranker.load, folder) for row, folder in folders.items()},
