@@ -28,6 +28,7 @@ from utilitune.errors import ConfigError
 
 if TYPE_CHECKING:
     from utilitune.records import PreferencePair
+    from utilitune.rewrite.base_spec import Spec
     from utilitune.scoring import Utility
 
 NAME = "pairs"
@@ -84,6 +85,14 @@ def _utilities(names: Sequence[str]) -> list[str | Utility]:
     return [name if name == GOLD_RANK else make_utility(name) for name in names]
 
 
+def _base_of(rewriter: str) -> Spec:
+    """Return the model that has the tokenizer: an adapter's folder holds none."""
+    from utilitune.rewrite.adapter_folder import RewriterCard, is_adapter
+
+    folder = Path(rewriter)
+    return RewriterCard.read(folder).locate_base(folder) if is_adapter(folder) else rewriter
+
+
 def command(
     context: typer.Context,
     data: Data,
@@ -93,7 +102,9 @@ def command(
         typer.Option("--index", "-i", help="Index folder; the reward averages over several."),
     ] = None,
     generator: GeneratorSpec = DEFAULT_GENERATOR,
-    rewriter: Annotated[str, typer.Option(help="Model that samples the rewrites.")] = DEFAULT_GENERATOR,
+    rewriter: Annotated[
+        str, typer.Option(help="Samples the rewrites: a model, or a trained rewriter's folder.")
+    ] = DEFAULT_GENERATOR,
     utility: Annotated[
         list[str] | None,
         typer.Option(
@@ -159,15 +170,23 @@ def command(
         check_file(beside)
         folders = named(index)
         from utilitune.generator import load_generator
-        from utilitune.rewrite import reward_candidates, sample_candidates
+        from utilitune.rewrite import Rewriter, reward_candidates, sample_candidates
 
         dataset = open_data(data, on_bad_line, split)
         turns = [query for query in dataset.queries if query.history][:limit]
         retrievers = {name: open_index(folder, dataset) for name, folder in folders.items()}
         judge = load_generator(generator)
-        writer = judge if rewriter == generator else load_generator(rewriter)
+        writer = Rewriter(judge) if rewriter == generator else Rewriter.load(rewriter)
         sampled = sample_candidates(
-            turns, writer, n=n, temperature=temperature, seed=seed, include=include or EXTRA_SOURCES, store=store
+            turns,
+            writer.generator,
+            n=n,
+            temperature=temperature,
+            seed=seed,
+            include=include or EXTRA_SOURCES,
+            prompt=writer.prompt,
+            max_new_tokens=writer.max_new_tokens,
+            store=store,
         )
         rewarded = reward_candidates(
             sampled,
@@ -192,7 +211,7 @@ def command(
         keep=keep,
         pairs_per_query=per_query,
         pairing=pairing,
-        tokenizer=rewriter,
+        tokenizer=_base_of(rewriter),
         max_length=max_length,
     )
     write_pairs(out, built.pairs)

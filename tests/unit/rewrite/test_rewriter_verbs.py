@@ -88,6 +88,11 @@ def test_one_shape_trains_by_all_methods_and_the_result_rewrites(world, pairs, t
     assert "adapter written" in said
     start = ("--start", tmp_path / "sft")
     run("train", "rewriter", file, "--method", "dpo", *start, "--epochs", 1, "--out", tmp_path / "dpo", *common)
+    # A second round, of what the imitating rewriter writes.
+    again, reader = tmp_path / "again.jsonl", ("-i", world / "bm25", "-g", tiny_base, "-u", "entropy-drop", "-k", 1)
+    more = ("--rewriter", tmp_path / "sft", "--include", "first-question", "-n", 3, "--keep", 1.0)
+    run("pairs", world / "data", *reader, *more, "--out", again, "-q")
+    assert {pair.query_id for pair in read_pairs(again)} <= {f"c{n}_2" for n in range(len(NAMES))}
     live = ("--data", world / "data", "-i", world / "bm25", "-g", tiny_base, "-u", "entropy-drop", "-k", 1)
     anchors = ("--anchors", file.with_suffix(".candidates.jsonl"))
     last = ("--start", tmp_path / "dpo", "--generations", 2, *anchors, "--out", tmp_path / "grpo")
