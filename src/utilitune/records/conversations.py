@@ -20,8 +20,9 @@ def name_conversations(queries: Sequence[Query], counts: Counter[str]) -> list[Q
     fall on both sides of a train/test split. Their first question tells them apart; two conversations that
     open alike become one, which is the safe side.
 
-    Where no query has a history and one name covers more than half of them (ids such as ``test_1``,
-    ``test_2``), they are no conversation: each query becomes its own.
+    Ids such as ``test_1``, ``test_2`` only look like turns. Where other queries have a history, and of those that
+    share a name none has, they are no conversation: each becomes its own. Where no query has a history, all become
+    their own if one name covers more than half of them.
 
     Args:
         queries: All queries of a data set.
@@ -30,13 +31,14 @@ def name_conversations(queries: Sequence[Query], counts: Counter[str]) -> list[Q
     Returns:
         The queries in order; those concerned carry ``metadata["conversation"]``.
     """
-    if _one_for_most(queries):
-        counts[ALONE] += len(queries)
-        return [replace(query, metadata={**query.metadata, "conversation": query.id}) for query in queries]
+    alone = _look_alike(queries)
     nameless = {_opening(query) for query in queries if query.history and _nameless(query)}
     named = []
     for query in queries:
-        if _opening(query) in nameless and _nameless(query):
+        if query.conversation in alone:
+            query = replace(query, metadata={**query.metadata, "conversation": query.id})
+            counts[ALONE] += 1
+        elif _opening(query) in nameless and _nameless(query):
             digest = hashlib.sha256(_opening(query).encode()).hexdigest()[:12]
             query = replace(query, metadata={**query.metadata, "conversation": f"opening-{digest}"})
             counts[COUNT] += 1
@@ -44,11 +46,15 @@ def name_conversations(queries: Sequence[Query], counts: Counter[str]) -> list[Q
     return named
 
 
-def _one_for_most(queries: Sequence[Query]) -> bool:
-    """Tell whether ids like ``test_1``, ``test_2`` only look like turns: no history, yet one name for most."""
-    if len(queries) < 2 or any(query.history or "conversation" in query.metadata for query in queries):
-        return False
-    return Counter(query.conversation for query in queries).most_common(1)[0][1] > len(queries) / 2
+def _look_alike(queries: Sequence[Query]) -> set[str]:
+    """Return the names that are no conversation's, although ids like ``test_1``, ``test_2`` share them."""
+    sizes = Counter(query.conversation for query in queries)
+    told = {query.conversation for query in queries if query.history or "conversation" in query.metadata}
+    if any(query.history for query in queries):
+        return {name for name, size in sizes.items() if size > 1 and name not in told}
+    if told or len(queries) < 2 or max(sizes.values()) <= len(queries) / 2:
+        return set()
+    return set(sizes)
 
 
 def _opening(query: Query) -> str:

@@ -9,7 +9,6 @@ that found the same passages in another order still differ.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import pstdev
 
@@ -28,11 +27,12 @@ def consensus(rankings: Iterable[Sequence[str]]) -> dict[str, float]:
     Returns:
         ``{passage id: weight}``, above 0.
     """
-    weights: Counter[str] = Counter()
+    shares: dict[str, list[float]] = {}
     for ranking in rankings:
         for rank, name in enumerate(ranking[:DEPTH], 1):
-            weights[name] += 1.0 / rank
-    return dict(weights)
+            shares.setdefault(name, []).append(1.0 / rank)
+    # Exact, so that the order of the candidates is no difference: an ulp would make a pair of a tie.
+    return {name: math.fsum(own) for name, own in shares.items()}
 
 
 def belief(utilities: Mapping[str, float], weights: Mapping[str, float]) -> dict[str, float]:

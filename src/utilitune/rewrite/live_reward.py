@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from utilitune.errors import DataError
-from utilitune.progress import hushed
+from utilitune.progress import hushed, say
 from utilitune.records.passage import Passage
 from utilitune.records.query import Query
 from utilitune.rewrite.aggregate import check_names
@@ -61,12 +61,13 @@ class LiveReward:
             aggregate: As ``reward_candidates``, over the texts of one call.
             fused: As ``reward_candidates``.
             store: Label store file: a text that comes again costs nothing.
-            anchors: Other texts for the questions, such as the candidates of the pairs; they are rewarded along and
-                their values left out. Under ``expected-mrr`` what they found counts for the belief as well, so that
-                samples which are all alike are still told to be good or bad.
+            anchors: Other texts for the questions, such as the candidates of the pairs. Under ``expected-mrr`` what
+                they find counts for the belief as well, so that samples which are all alike are still told to be
+                good or bad; no other aggregate compares, and none reads them.
 
         Raises:
             ConfigError: For an unknown aggregate or utility.
+            DataError: If none of the anchors is for one of the questions.
         """
         from utilitune.scoring.registry import make_utility
 
@@ -77,9 +78,7 @@ class LiveReward:
         self.utilities = [make_utility(one) for one in utilities]
         self.generator = generator
         self.k, self.aggregate, self.fused, self.store = k, aggregate, fused, store
-        self.anchors: dict[str, list[Candidate]] = {}
-        for one in anchors:
-            self.anchors.setdefault(one.query_id, []).append(one)
+        self.anchors = self._known(anchors) if aggregate == EXPECTED_MRR else {}
         self.counts: Counter[str] = Counter(
             {"texts": 0, "fallback": 0, "unlabelled": 0, "empty": 0, "wanted": 0, "repeated": 0}
         )
@@ -90,7 +89,7 @@ class LiveReward:
 
         ``expected-mrr`` believes in what the texts of the call have found: without anchors, it is 1 where all are alike.
         """
-        return self.aggregate == EXPECTED_MRR and not self.anchors
+        return self.aggregate == EXPECTED_MRR and len(self.anchors) < len(self.queries)
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -109,8 +108,24 @@ class LiveReward:
             "anchors": self._anchors_hash(),
         }
 
+    def _known(self, anchors: Iterable[Candidate]) -> dict[str, dict[str, Candidate]]:
+        """Return the anchors of the questions, by question and normalised text, each text once."""
+        found: dict[str, dict[str, Candidate]] = {}
+        given = list(anchors)
+        for one in given:
+            if one.query_id in self.queries:
+                found.setdefault(one.query_id, {}).setdefault(normalise(one.text), one)
+        if given and not found:
+            raise DataError(
+                f"none of the {len(given)} anchors is for one of the {len(self.queries)} questions, first for "
+                f"{given[0].query_id!r}; give the candidates of these questions"
+            )
+        if found and len(found) < len(self.queries):
+            say(f"reward: {len(self.queries) - len(found)} of {len(self.queries)} questions have no anchors")
+        return found
+
     def _anchors_hash(self) -> str:
-        texts = sorted((one.query_id, one.text) for own in self.anchors.values() for one in own)
+        texts = sorted((one.query_id, one.text) for own in self.anchors.values() for one in own.values())
         return sha256(json.dumps(texts).encode()).hexdigest()
 
     def __call__(self, query_ids: Sequence[str], texts: Sequence[str]) -> list[float]:
@@ -134,7 +149,7 @@ class LiveReward:
         distinct = {key: Candidate(key[0], text, "sample") for key, text in zip(keys, used, strict=True)}
         asked = {query_id: self.queries[query_id] for query_id in query_ids}
         others = [
-            one for name in asked for one in self.anchors.get(name, ()) if (name, normalise(one.text)) not in distinct
+            one for name in asked for text, one in self.anchors.get(name, {}).items() if (name, text) not in distinct
         ]
         with hushed():
             rewarded = reward_candidates(

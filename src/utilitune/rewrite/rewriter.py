@@ -166,13 +166,21 @@ def rewrite_queries(rewriter: Rewriter, queries: Sequence[Query]) -> list[Query]
         queries: Questions with their history.
 
     Returns:
-        The same ids, answers and metadata.
+        The same ids, answers and metadata; with the history gone, the metadata name the conversation.
     """
     results = rewriter.rewrite_batch(queries)
     fallbacks = sum(result.fallback for result in results)
     cut = sum(result.cut for result in results)
     say(f"rewrite: {len(queries)} questions, {fallbacks} fell back to the question as typed, {cut} cut at the limit")
-    return [replace(query, text=result.text, history=()) for query, result in zip(queries, results, strict=True)]
+    return [
+        replace(
+            query,
+            text=result.text,
+            history=(),
+            metadata={**query.metadata, "conversation": query.conversation} if query.history else query.metadata,
+        )
+        for query, result in zip(queries, results, strict=True)
+    ]
 
 
 def write_rewrites(path: Path | str, rewrites: Iterable[Rewrite]) -> None:

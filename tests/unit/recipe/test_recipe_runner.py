@@ -123,11 +123,11 @@ MEASURED = {"label-test", "fit-theta", "rerank", "utility", "answer", "train-sec
 @pytest.mark.parametrize(
     ("gone", "left_out"),
     [
-        ("test", {"rewrite", *MEASURED}),
+        ("test", {"rewrite", "best-of", *MEASURED}),
         (
             "train",
             {
-                *("candidates", "reward", "pairs", "agreement", "train-rewriter", "rewrite"),
+                *("candidates", "reward", "pairs", "agreement", "train-rewriter", "rewrite", "best-of"),
                 *("retrieve", "label", "train-reranker", *MEASURED),
                 *("warm-up", "label-rivals", "train-rivals", "label-second"),
             },
@@ -144,7 +144,7 @@ def test_an_empty_part_leaves_out_what_reads_it(tiny, recipe, gone, left_out):
     run_recipe(recipe(), only=["data"])
     every = [
         *("reranker.rivals=[gold]", "reranker.warm_up={retriever: bm25, queries: 2}", "reranker.oracle=true"),
-        *(f"reranker.second_generator={tiny / 'reader'}", "evaluation.theta_queries=2"),
+        *(f"reranker.second_generator={tiny / 'reader'}", "evaluation.theta_queries=2", "rewriter.best_of=1"),
     ]
     workspace = Workspace(recipe(*every))
     asked = set(STAGES) - {
@@ -152,7 +152,6 @@ def test_an_empty_part_leaves_out_what_reads_it(tiny, recipe, gone, left_out):
         "resample",
         "train-grpo",
         "yardsticks",
-        "best-of",
         "transfer",
         "answer-rewrites",
     }

@@ -105,6 +105,18 @@ def test_numbered_single_questions_are_no_conversation():
     assert len({query.conversation for query in name_conversations(turns(1), counts)}) == 1
 
 
+def test_numbered_questions_beside_conversations_are_none_themselves():
+    said = (Turn("user", "who?"),)
+    talk = [Query("c1_1", "who?"), Query("c1_2", "and her?", said), Query("c7_1", "alone")]
+    single = [Query(f"nq_{number}", f"question {number}") for number in range(40)]
+    counts = Counter()
+    named = name_conversations([*single, *talk], counts)
+    assert [query.conversation for query in named] == [*(query.id for query in single), "c1", "c1", "c7"]
+    assert counts == {ALONE: 40}
+    train, test = split_queries(named)
+    assert {"nq"} == {query.id.partition("_")[0] for query in train} & {query.id.partition("_")[0] for query in test}
+
+
 def said(*values):
     return [Query(f"q{i}", "?", metadata={} if value is None else {"split": value}) for i, value in enumerate(values)]
 

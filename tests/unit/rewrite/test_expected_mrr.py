@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 
 import pytest
 
@@ -60,3 +61,17 @@ def test_one_certain_passage_is_plain_reciprocal_rank():
     for rank in range(1, DEPTH + 3):
         ranking = [f"x{number}" for number in range(1, rank)] + ["gold"]
         assert expected_mrr(ranking, {"gold": 1.0}) == pytest.approx(1 / rank if rank <= DEPTH else 0.0)
+
+
+def test_equal_evidence_is_equal_to_the_last_bit():
+    """Rankings with x and y swapped, and the same utility for all: a difference would be a pair made of rounding."""
+    swap = {"x": "y", "y": "x"}
+    for seed in range(100):
+        draw = random.Random(seed)
+        rankings = [draw.sample("xyabcdefgh", 10) for _ in range(3)]
+        mirrored = [[swap.get(name, name) for name in ranking] for ranking in rankings]
+        weights = consensus([*rankings, *mirrored])
+        assert weights == consensus([*mirrored[::-1], *rankings])
+        beliefs = belief(dict.fromkeys(weights, 0.5), weights)
+        for one, other in zip(rankings, mirrored, strict=True):
+            assert expected_mrr(one, beliefs) == expected_mrr(other, beliefs)

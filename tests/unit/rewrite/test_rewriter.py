@@ -97,6 +97,7 @@ def test_questions_without_history_are_not_touched():
 def test_queries_for_the_retriever_keep_all_but_text_and_history():
     (ready,) = rewrite_queries(Rewriter(Scripted("mira tolve death")), [query()])
     assert ready == Query("c_2", "mira tolve death", (), ("1900",))
+    assert ready.metadata["conversation"] == "c", "nothing else tells of it any more"
 
 
 @pytest.mark.parametrize("turn", [{"role": "user"}, {"role": "tool", "content": "x"}])

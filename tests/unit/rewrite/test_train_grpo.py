@@ -82,9 +82,35 @@ def test_anchors_tell_whether_samples_that_are_alike_are_good(reader):
         QUERIES, {"words": Words()}, CORPUS, [Length()], reader, k=1, aggregate="expected-mrr", anchors=anchors
     )
     assert reward(["c0_2"], ["mira mill"]) < reward(["c0_2"], ["orlen"]), "each is alone in its call"
-    assert not reward.is_relative
+    assert reward.is_relative, "the other questions have no anchors"
     assert reward(["c1_2"], ["orlen"]) == [1.0], "a question without anchors is on its own"
     assert reward.inputs != LiveReward(QUERIES, {"words": Words()}, CORPUS, [Length()], reader, k=1).inputs
+
+
+def anchored(reader, anchors, aggregate="expected-mrr"):
+    return LiveReward(
+        QUERIES, {"words": Words()}, CORPUS, [Length()], reader, k=1, aggregate=aggregate, anchors=anchors
+    )
+
+
+def test_anchors_count_once_and_only_for_their_questions(reader):
+    anchors = [Candidate(query.id, "orlen", "greedy") for query in QUERIES]
+    again = [Candidate(one.query_id, "Orlen!", "sample") for one in anchors]
+    plain = anchored(reader, anchors)
+    assert not plain.is_relative
+    value = plain(["c0_2"], ["mira mill"])
+    assert (
+        anchored(reader, [*anchors, *again, Candidate("elsewhere", "mill", "greedy")])(["c0_2"], ["mira mill"]) == value
+    )
+    with pytest.raises(DataError, match="none of the 1 anchors is for one of the 4 questions, first for 'elsewhere'"):
+        anchored(reader, [Candidate("elsewhere", "mill", "greedy")])
+
+
+def test_an_aggregate_that_compares_nothing_reads_no_anchors(reader):
+    anchors = [Candidate(query.id, "nothing here", "greedy") for query in QUERIES]
+    reward = anchored(reader, anchors, "max")
+    assert reward(["c0_2"], ["mira mill"]) == [15.0]
+    assert reward.counts == {"texts": 1, "fallback": 0, "unlabelled": 0, "empty": 0, "wanted": 1, "repeated": 0}
 
 
 def test_a_missing_label_teaches_nothing(reward):

@@ -115,5 +115,5 @@ BEST_OF = Stage(
     ),
     code=CODE,
     action=_best_of,
-    left_out=unless("rewriter", "test_turns", asked="best_of"),
+    left_out=unless("rewriter", "train_turns", "test_turns", asked="best_of"),
 )
