@@ -125,8 +125,9 @@ def reward_candidates(
         repeated=wanted - len({key[1:] for key in labels if key[2]}) if made else 0,
     )
     parts: list[dict[str, float]] = [{} for _ in rows]
+    agreed = _agreed(rows, runs) if aggregate == EXPECTED_MRR else {}
     for label_set, utility in (_utility_names(labels) if made else {}).items():
-        beliefs = _beliefs(label_set, labels, rows, runs) if aggregate == EXPECTED_MRR else {}
+        beliefs = _beliefs(label_set, labels, agreed) if aggregate == EXPECTED_MRR else {}
         for name, run in runs.items():
             for number, (row, lists, part) in enumerate(zip(rows, found, parts, strict=True)):
                 value = _aggregate(aggregate, label_set, row.query_id, lists[name], labels)
@@ -228,18 +229,23 @@ def _labels(
     }, wanted
 
 
+def _agreed(rows: Sequence[Candidate], runs: Mapping[str, Run]) -> dict[str, dict[str, float]]:
+    """Return, by question, how much its candidates agree on each passage, whatever the utility."""
+    rankings: dict[str, list[tuple[str, ...]]] = {}
+    for number, row in enumerate(rows):
+        rankings.setdefault(row.query_id, []).extend(_ids(run, str(number), READ) for run in runs.values())
+    return {query_id: consensus(own) for query_id, own in rankings.items()}
+
+
 def _beliefs(
-    label_set: str, labels: Mapping[LabelKey, float | None], rows: Sequence[Candidate], runs: Mapping[str, Run]
+    label_set: str, labels: Mapping[LabelKey, float | None], agreed: Mapping[str, Mapping[str, float]]
 ) -> dict[str, dict[str, float]]:
     """Return, by question, how likely each of its labelled passages is to be the one that is needed."""
     pools: dict[str, dict[str, float]] = {}
     for (own, query_id, ids), value in labels.items():
         if own == label_set and ids and value is not None and math.isfinite(value):
             pools.setdefault(query_id, {})[ids[0]] = value
-    rankings: dict[str, list[tuple[str, ...]]] = {}
-    for number, row in enumerate(rows):
-        rankings.setdefault(row.query_id, []).extend(_ids(run, str(number), READ) for run in runs.values())
-    return {query_id: belief(pool, consensus(rankings[query_id])) for query_id, pool in pools.items()}
+    return {query_id: belief(pool, agreed[query_id]) for query_id, pool in pools.items()}
 
 
 def _aggregate(
