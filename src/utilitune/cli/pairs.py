@@ -128,6 +128,10 @@ def command(
     keep: Annotated[float, typer.Option(help="Share of pairs to keep, largest margins first.")] = 0.5,
     per_query: Annotated[int, typer.Option(min=1, help="Pairs a turn at most.")] = 1,
     pairing: Annotated[str, typer.Option(help="best-worst, all or best-few.")] = "best-worst",
+    source: Annotated[
+        list[str] | None,
+        typer.Option(help="Pair only candidates of this source; again for more: sample, greedy, original, ..."),
+    ] = None,
     max_length: Annotated[int, typer.Option(min=16, help="Tokens of prompt and rewrite; longer pairs go.")] = 512,
     candidates: Annotated[
         Path | None, typer.Option(help="Rewarded candidates of an earlier call, to build other pairs from.")
@@ -155,7 +159,14 @@ def command(
 
     store = check_store(out, store)
     beside = out.with_suffix(".candidates.jsonl")
-    check_pair_options(margin=margin, keep=keep, pairs_per_query=per_query, max_length=max_length, pairing=pairing)
+    check_pair_options(
+        margin=margin,
+        keep=keep,
+        pairs_per_query=per_query,
+        max_length=max_length,
+        pairing=pairing,
+        sources=source or (),
+    )
     check_sampling(temperature)
     check_sources(include or ())
     check_names(aggregate, scale)
@@ -211,6 +222,7 @@ def command(
         keep=keep,
         pairs_per_query=per_query,
         pairing=pairing,
+        sources=source or (),
         tokenizer=_base_of(rewriter),
         max_length=max_length,
     )

@@ -181,6 +181,7 @@ def _grpo(job: Job) -> TrainingReport:
         raise ConfigError(f"--data: none of the {len(wanted)} questions of {job.pairs} is in {live.data}")
     if len(queries) < len(wanted):
         warn(f"{len(wanted) - len(queries)} of {len(wanted)} questions of {job.pairs} are not in {live.data}")
+    anchors = read_candidates(live.anchors) if live.anchors else ()
     from utilitune.generator import load_generator
 
     reward = LiveReward(
@@ -193,7 +194,7 @@ def _grpo(job: Job) -> TrainingReport:
         aggregate=live.aggregate,
         fused=live.fused,
         store=live.store or job.out / "store.sqlite",
-        anchors=read_candidates(live.anchors) if live.anchors else (),
+        anchors=anchors,
     )
     return train_grpo(queries, job.base, job.out, reward, config, start=job.start, resume=job.resume)
 

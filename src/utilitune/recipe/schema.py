@@ -101,14 +101,31 @@ class Reward(_Section):
     aggregate: Literal["mean", "max", "top-1", "discounted", "expected-mrr", "set"] = "max"
     scale: Literal["pooled", "z-score", "rank", "raw"] = "pooled"
 
+    def reading(self) -> dict[str, Any]:
+        """Return how passages become a number, as ``reward_candidates``, ``BestOf`` and ``LiveReward`` name it."""
+        return {"k": self.k, "aggregate": self.aggregate, "fused": self.fused}
+
 
 class Pairs(_Section):
-    """Which pairs to make (``pairing``, ``per_query``) and keep (``margin``; ``keep``, the share with the widest)."""
+    """Which pairs to make and keep.
+
+    Attributes:
+        margin: Least difference of utility.
+        keep: Share of the pairs to keep, the widest margins first.
+        per_query: Most pairs a question.
+        pairing: ``best-worst``, ``all`` or ``best-few``.
+        sources: Where both sides may come from (``sample``, ``greedy``, ``original``, or a cheap form); anywhere when
+            empty. The other candidates still tell what passages are worth.
+        max_length: Longest prompt + rewrite in tokens.
+    """
 
     margin: float = Field(default=0.0, ge=0)
     keep: float = Field(default=0.5, gt=0, le=1)
     per_query: int = Field(default=1, ge=1)
     pairing: Literal["best-worst", "all", "best-few"] = "best-worst"
+    sources: list[
+        Literal["sample", "greedy", "original", "first-question", "previous-question", "history", "keywords"]
+    ] = []
     max_length: int = Field(default=512, ge=16)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any, get_args, overload
 
 from utilitune.errors import ConfigError, DataError
 from utilitune.records.pair import PreferencePair
 from utilitune.rewrite.base_spec import Spec
-from utilitune.rewrite.candidate import Candidate, by_query
+from utilitune.rewrite.candidate import Candidate, Source, by_query
 from utilitune.rewrite.chat_format import ChatFormat
 from utilitune.rewrite.clean import normalise
 from utilitune.rewrite.pairing import PAIRINGS, worth
@@ -50,6 +50,7 @@ class PairSet(Sequence[PreferencePair]):
         questions: Number of questions looked at.
         margin: Least margin after calibration to ``keep``.
         invalid_candidates: Candidates without a finite utility.
+        other_sources: Candidates of sources that no pair may hold.
     """
 
     pairs: tuple[PreferencePair, ...]
@@ -57,6 +58,7 @@ class PairSet(Sequence[PreferencePair]):
     questions: int = 0
     margin: float = 0.0
     invalid_candidates: int = 0
+    other_sources: int = 0
     _by_query: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @overload
@@ -103,6 +105,8 @@ class PairSet(Sequence[PreferencePair]):
                 lines.append(f"{reason:<18}{self.drops[reason]:>7}   {meaning}")
         if self.invalid_candidates:
             lines.append(f"({self.invalid_candidates} candidates had no finite utility)")
+        if self.other_sources:
+            lines.append(f"({self.other_sources} candidates of other sources left out)")
         return "\n".join(lines)
 
 
@@ -113,6 +117,7 @@ def build_pairs(
     keep: float = 0.5,
     pairs_per_query: int = 1,
     pairing: str = "best-worst",
+    sources: Collection[str] = (),
     tokenizer: ChatTokenizer | Spec | None = None,
     max_length: int = 512,
 ) -> PairSet:
@@ -128,6 +133,9 @@ def build_pairs(
         pairs_per_query: Most pairs a question, >= 1.
         pairing: ``best-worst`` (with more pairs a question, then second best with second worst, and so on),
             ``all`` (ordered pairs, largest margins first) or ``best-few`` (best with worst, with second worst, ...).
+        sources: Where a pair's sides may come from (``Candidate.source``), anywhere when empty. ``sample``, ``greedy``
+            and ``original`` keep to what the rewriter says by itself: a rewriter that imitates the forms made from
+            the conversation learns when *these* questions want them, which other data need not share.
         tokenizer: Tokenizer of the rewriter's base, or a model spec to load it from; without one, length and
             token-level equality are left to ``train_dpo``.
         max_length: Longest prompt + completion in tokens.
@@ -136,30 +144,37 @@ def build_pairs(
         The pairs and the drop counts.
 
     Raises:
-        ConfigError: For an option out of range.
+        ConfigError: For an option out of range, or an unknown source.
         NoPairsError: When nothing is left (a ``DataError``), with the drop table. No model has been loaded by
             then.
     """
     check_pair_options(
-        margin=margin, keep=keep, pairs_per_query=pairs_per_query, max_length=max_length, pairing=pairing
+        margin=margin,
+        keep=keep,
+        pairs_per_query=pairs_per_query,
+        max_length=max_length,
+        pairing=pairing,
+        sources=sources,
     )
     screen = PairScreen.of(tokenizer, max_length)
     drops: Counter[str] = Counter()
     reasons: dict[str, str] = {}
     made: list[PreferencePair] = []
     groups = by_query(candidates)
-    invalid = 0
+    invalid = other = 0
 
     def drop(query_id: str, reason: str) -> None:
         drops[reason] += 1
         reasons[query_id] = reason
 
     for query_id, group in groups.items():
-        valid = [row for row in group if row.utility is not None and math.isfinite(row.utility)]
-        invalid += len(group) - len(valid)
+        wanted = [row for row in group if not sources or row.source in sources]
+        other += len(group) - len(wanted)
+        valid = [row for row in wanted if row.utility is not None and math.isfinite(row.utility)]
+        invalid += len(wanted) - len(valid)
         pairs = _meet(valid, pairs_per_query, pairing)
         if not pairs:
-            drop(query_id, _why_none(group, valid))
+            drop(query_id, _why_none(wanted, valid))
         for best, worst in pairs:
             pair = _pair(best, worst)
             reason = screen.reason(pair) or ("below-margin" if pair.margin < margin else None)
@@ -179,6 +194,7 @@ def build_pairs(
         questions=len(groups),
         margin=threshold,
         invalid_candidates=invalid,
+        other_sources=other,
         _by_query=reasons,
     )
     if not kept:
@@ -187,7 +203,13 @@ def build_pairs(
 
 
 def check_pair_options(
-    *, margin: float, keep: float, pairs_per_query: int, max_length: int, pairing: str = "best-worst"
+    *,
+    margin: float,
+    keep: float,
+    pairs_per_query: int,
+    max_length: int,
+    pairing: str = "best-worst",
+    sources: Collection[str] = (),
 ) -> None:
     """Look at the options of ``build_pairs``, for callers with hours of work before it.
 
@@ -197,12 +219,15 @@ def check_pair_options(
         pairs_per_query: Most pairs a question, >= 1.
         max_length: Longest prompt + completion in tokens, >= 1.
         pairing: A name of ``PAIRINGS``.
+        sources: Names of ``Source``; none is all.
 
     Raises:
         ConfigError: If any is out of range or unknown.
     """
     if pairing not in PAIRINGS:
         raise ConfigError(f"pairing={pairing!r} is unknown; known: {', '.join(PAIRINGS)}")
+    if unknown := sorted(set(sources) - set(get_args(Source))):
+        raise ConfigError(f"sources {', '.join(unknown)} are unknown; known: {', '.join(get_args(Source))}")
     if not (0 < keep <= 1 and margin >= 0 and pairs_per_query >= 1 and max_length >= 1):
         raise ConfigError(
             f"keep={keep} (expected 0 < keep <= 1), margin={margin} (>= 0), pairs_per_query={pairs_per_query} (>= 1), "

@@ -62,6 +62,27 @@ def test_best_against_the_worst_few():
         build_pairs(rows, pairing="some")
 
 
+def test_only_candidates_of_the_wanted_sources_meet():
+    rows = [
+        Candidate("q", "who is it cats", "first-question", PROMPT, 3.0),
+        Candidate("q", "which cats", "sample", PROMPT, 2.0),
+        Candidate("q", "what is it", "original", PROMPT, 1.0),
+        Candidate("q", "it", "keywords", PROMPT, -1.0),
+        Candidate("alone", "first form", "first-question", PROMPT, 1.0),
+        Candidate("alone", "which dogs", "greedy", PROMPT, 0.0),
+    ]
+    pairs = build_pairs(rows, keep=1.0, pairing="all", pairs_per_query=9, sources=["sample", "greedy", "original"])
+    assert sides(pairs) == [("which cats", "what is it")]
+    assert dict(pairs.drops) == {"single": 1} and pairs.other_sources == 3
+    assert "(3 candidates of other sources left out)" in pairs.explain()
+    assert sides(build_pairs(rows, keep=1.0)) == [("who is it cats", "it"), ("first form", "which dogs")]
+
+
+def test_an_unknown_source_is_named():
+    with pytest.raises(ConfigError, match=r"sources mine are unknown; known: sample, greedy, original"):
+        build_pairs([], sources=["mine", "sample"])
+
+
 def test_samples_go_from_the_largest_margin_to_the_least():
     rows = [candidate(f"q{n}", text, n * u) for n in range(1, 6) for text, u in (("good", 1.0), ("bad", 0.0))]
     pairs = build_pairs(rows, keep=1.0)

@@ -48,10 +48,14 @@ def _sample(workspace: Workspace) -> Mapping[str, Any]:
     return {"turns": len(turns), "candidates": len(candidates), **candidates.counts}
 
 
+def rewarding(workspace: Workspace, retrievers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of the recipe's retrievers that the reward asks."""
+    return {name: retrievers[name] for name in workspace.recipe.rewriter.reward.retrievers or retrievers}
+
+
 def searchers(workspace: Workspace) -> dict[str, Any]:
-    """Return the retrievers that the reward asks."""
-    names = workspace.recipe.rewriter.reward.retrievers or list(workspace.recipe.retrievers)
-    return {name: workspace.retrievers[name] for name in names}
+    """Return the retrievers that the reward asks, over the recipe's own passages."""
+    return rewarding(workspace, workspace.retrievers)
 
 
 def rewarded(workspace: Workspace, utilities: list[str], candidates: Iterable[Candidate]) -> Candidates:
@@ -67,11 +71,9 @@ def rewarded(workspace: Workspace, utilities: list[str], candidates: Iterable[Ca
         workspace.dataset.corpus,
         utilities,
         None if utilities == [GOLD_RANK] else workspace.generator,
-        k=section.reward.k,
-        store=workspace.store,
-        aggregate=section.reward.aggregate,
+        **section.reward.reading(),
         scale=section.reward.scale,
-        fused=section.reward.fused,
+        store=workspace.store,
         qrels=workspace.dataset.qrels if GOLD_RANK in utilities else None,
     )
 
@@ -93,6 +95,7 @@ def write_built(workspace: Workspace, candidates: Candidates, folder: Path) -> d
         keep=section.keep,
         pairs_per_query=section.per_query,
         pairing=section.pairing,
+        sources=section.sources,
         tokenizer=workspace.recipe.rewriter.base_spec,
         max_length=section.max_length,
     )

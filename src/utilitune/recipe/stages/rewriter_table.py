@@ -33,9 +33,7 @@ def rewriter_table(workspace: Workspace) -> Table | str:
         return f"Rewriter: none of the {len(turns)} test turns is judged, so it is not measured."
     forms = query_forms(judged.queries, workspace.folder("rewrite"), recipe.rewriter.methods)
     if workspace.done("best-of"):
-        for name in BEST_OF_SYSTEMS:
-            best = workspace.folder("best-of") / f"{name}.jsonl"
-            forms[f"{name}, best of {recipe.rewriter.best_of}"] = _texts(best)
+        forms |= _best_forms(recipe, workspace.folder("best-of"))
     title = "Rewriter: search text of conversational test turns"
     table = _search_table(title, judged, workspace.retrievers, forms, recipe, workspace.folder("evaluate") / "runs")
     if workspace.done("answer-rewrites") and any(turn.answers for turn in turns):
@@ -83,13 +81,18 @@ def transfer_tables(workspace: Workspace) -> list[Table | str]:
             continue
         retrievers = {name: load_index(folder / "index" / name) for name in recipe.retrievers}
         forms = query_forms(judged.queries, folder, recipe.rewriter.methods)
+        if recipe.rewriter.best_of:
+            forms |= _best_forms(recipe, folder / "best-of")
         title = f"Rewriter on {path.name}, which no training has seen"
         table = _search_table(title, judged, retrievers, forms, recipe, workspace.folder("evaluate") / path.name)
-        if recipe.rewriter.best_of:
-            note = f"No row for the best of {recipe.rewriter.best_of}: it is measured on the recipe's own data alone."
-            table = replace(table, notes=[*table.notes, note])
         made.append(table)
     return made
+
+
+def _best_forms(recipe: Recipe, folder: Path) -> dict[str, dict[str, str]]:
+    """Return what each of ``BEST_OF_SYSTEMS`` chose, by the name of its row."""
+    best = recipe.rewriter.best_of
+    return {f"{name}, best of {best}": _texts(folder / f"{name}.jsonl") for name in BEST_OF_SYSTEMS}
 
 
 def _texts(path: Path) -> dict[str, str]:

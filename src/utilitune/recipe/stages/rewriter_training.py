@@ -63,7 +63,9 @@ def _second_round(workspace: Workspace, utilities: list[str], adapter: Path, fol
     if sampling is None:
         raise ConfigError("rewriter.resample: found null, expected how to sample the second round")
     workspace.release()
-    written = sample(workspace, sampling, Rewriter.load(adapter))
+    rewriter = Rewriter.load(adapter)
+    workspace.note("second round's rewriter", rewriter.generator)
+    written = sample(workspace, sampling, rewriter)
     # What the first round has found counts for the reward as well; its labels are in the store.
     known = {(row.query_id, normalise(row.text)) for row in written}
     earlier = [row for row in first_candidates(workspace) if (row.query_id, normalise(row.text)) not in known]
@@ -95,9 +97,7 @@ def _train_grpo(workspace: Workspace) -> Mapping[str, Any]:
         workspace.dataset.corpus,
         section.reward.utilities,
         workspace.generator,
-        k=section.reward.k,
-        aggregate=section.reward.aggregate,
-        fused=section.reward.fused,
+        **section.reward.reading(),
         store=workspace.store,
         anchors=first_candidates(workspace),
     )

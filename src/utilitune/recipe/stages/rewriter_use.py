@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from utilitune.recipe.stage import Stage
 from utilitune.recipe.stages.left_out import unless
-from utilitune.recipe.stages.rewriter import BASE, CODE, searchers
+from utilitune.recipe.stages.rewriter import BASE, CODE, rewarding
 from utilitune.recipe.stages.rewriter_training import tuned_folder
 from utilitune.recipe.workspace import Workspace
-from utilitune.records import Query, read_rows
+from utilitune.records import Dataset, Query, read_rows
 from utilitune.rewrite import Rewriter
 from utilitune.rewrite.rewriter import write_rewrites
+
+if TYPE_CHECKING:
+    from utilitune.rewrite.reward import TextSearcher
 
 BEST_OF_SYSTEMS = ("untuned", "tuned")
 """The rewriters whose best of several by utility is measured."""
@@ -67,33 +70,53 @@ def load_system(workspace: Workspace, name: str, folder: Path | None) -> Rewrite
     return rewriter
 
 
-def _best_of(workspace: Workspace) -> Mapping[str, Any]:
+def choose_best(
+    workspace: Workspace, turns: Sequence[Query], retrievers: Mapping[str, TextSearcher], dataset: Dataset, folder: Path
+) -> dict[str, Any]:
+    """Let ``BEST_OF_SYSTEMS`` write several rewrites of each turn and take the best; a file that is there stays.
+
+    Args:
+        workspace: The run.
+        turns: Turns to rewrite.
+        retrievers: All of the recipe's, over the passages of ``dataset``.
+        dataset: Where the turns are from.
+        folder: Gets a file a system.
+
+    Returns:
+        What choosing counts, by system; none for files that were there.
+    """
     from utilitune.rewrite import BestOf
 
     section = workspace.recipe.rewriter
-    turns = workspace.queries("test_turns", section.test_turns)
-    counts: dict[str, Any] = {"turns": len(turns)}
+    counts: dict[str, Any] = {}
     for name in BEST_OF_SYSTEMS:
+        path = folder / f"{name}.jsonl"
+        if path.is_file():
+            continue
         chooser = BestOf(
             load_system(workspace, name, systems(workspace)[name]),
-            searchers(workspace),
-            workspace.dataset.corpus,
+            rewarding(workspace, retrievers),
+            dataset.corpus,
             section.reward.utilities,
             workspace.generator,
             n=section.best_of,
             temperature=section.candidates.temperature,
             top_p=section.candidates.top_p,
             include=section.candidates.include,
-            k=section.reward.k,
-            aggregate=section.reward.aggregate,
+            **section.reward.reading(),
             scale=section.reward.scale,
-            fused=section.reward.fused,
             seed=workspace.recipe.seed,
             store=workspace.store,
         )
-        write_rewrites(workspace.folder("best-of") / f"{name}.jsonl", chooser.rewrite_batch(turns))
+        write_rewrites(path, chooser.rewrite_batch(turns))
         counts |= {f"{name}_{kind}": count for kind, count in chooser.counts.items()}
     return counts
+
+
+def _best_of(workspace: Workspace) -> Mapping[str, Any]:
+    turns = workspace.queries("test_turns", workspace.recipe.rewriter.test_turns)
+    made = choose_best(workspace, turns, workspace.retrievers, workspace.dataset, workspace.folder("best-of"))
+    return {"turns": len(turns), **made}
 
 
 REWRITE = Stage(

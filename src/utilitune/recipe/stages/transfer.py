@@ -11,12 +11,15 @@ from utilitune.progress import say
 from utilitune.recipe.stage import Stage
 from utilitune.recipe.stages.data import build_index
 from utilitune.recipe.stages.left_out import unless
-from utilitune.recipe.stages.rewriter_use import rewrite_sets
+from utilitune.recipe.stages.rewriter import CODE
+from utilitune.recipe.stages.rewriter_use import choose_best, rewrite_sets
 from utilitune.recipe.workspace import Workspace
 from utilitune.records import Query
 
 
 def _transfer(workspace: Workspace) -> Mapping[str, Any]:
+    from utilitune.retrieval import load_index
+
     counts: dict[str, Any] = {}
     sets: dict[Path, list[Query]] = {}
     seen = {_asked(turn) for turn in workspace.queries("train_turns", workspace.recipe.rewriter.train_turns)}
@@ -34,7 +37,15 @@ def _transfer(workspace: Workspace) -> Mapping[str, Any]:
         sets[folder] = turns
         for retriever, config in workspace.recipe.retrievers.items():
             build_index(config, dataset.corpus).save(folder / "index" / retriever)
-    return {**counts, **rewrite_sets(workspace, sets)}
+    counts |= rewrite_sets(workspace, sets)
+    if workspace.recipe.rewriter.best_of:
+        for path in workspace.recipe.evaluation.transfer:
+            dataset, turns = workspace.transfer(path)
+            folder = workspace.folder("transfer") / path.name
+            retrievers = {name: load_index(folder / "index" / name) for name in workspace.recipe.retrievers}
+            made = choose_best(workspace, turns, retrievers, dataset, folder / "best-of")
+            counts |= {f"{path.name}_{kind}": count for kind, count in made.items()}
+    return counts
 
 
 def _asked(turn: Query) -> tuple[str, ...]:
@@ -48,10 +59,11 @@ TRANSFER = Stage(
     needs=("data", "train-sft", "train-rewriter", "train-grpo", "yardsticks"),
     keys=(
         *("rewriter.base", "rewriter.max_new_tokens", "rewriter.methods", "rewriter.yardsticks", "seed"),
-        *("retrievers", "rewriter.train_turns"),
+        *("generator", "retrievers", "rewriter.train_turns"),
+        *("rewriter.candidates", "rewriter.reward", "rewriter.best_of"),
         *("evaluation.transfer", "evaluation.transfer_turns", "on_bad_line"),
     ),
-    code=("records", "generator", "retrieval", "rewrite"),
+    code=CODE,
     action=_transfer,
     left_out=unless("rewriter", "train_turns", measured="transfer"),
 )
