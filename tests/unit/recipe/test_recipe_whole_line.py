@@ -102,10 +102,8 @@ def test_every_stage_runs_once_and_the_report_says_with_what(whole):
         "tuned rewriter",
         "yardstick gold-rank",
     ]
-    assert [[row["name"] for row in table["rows"]] for table in report["tables"][:2]] == [
-        [*rewriters, "untuned, best of 1", "tuned, best of 1"],
-        rewriters,
-    ]
+    rewriters += ["untuned, best of 1", "tuned, best of 1"]
+    assert [[row["name"] for row in table["rows"]] for table in report["tables"][:2]] == [rewriters, rewriters]
     reranked_by_all(whole, report["tables"][2:])
     notes = report["tables"][0]["notes"]
     for said in ("", "second round, "):
