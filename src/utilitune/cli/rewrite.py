@@ -31,6 +31,7 @@ CHOICE = {
     "index": "--index",
     "generator": "--generator",
     "utility": "--utility",
+    "include": "--include",
     "k": "-k",
     "aggregate": "--aggregate",
     "scale": "--scale",
@@ -56,6 +57,10 @@ def command(
     index: Annotated[list[Path] | None, typer.Option("--index", "-i", help="--best-of: index to search with.")] = None,
     generator: GeneratorSpec = DEFAULT_GENERATOR,
     utility: Annotated[list[str] | None, typer.Option("--utility", "-u", help="--best-of: what counts.")] = None,
+    include: Annotated[
+        list[str] | None,
+        typer.Option(help="--best-of: next to samples and question; again for more: greedy, first-question, ..."),
+    ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="--best-of: passages a rewrite.")] = 3,
     aggregate: Aggregate = "max",
     scale: Scale = "pooled",
@@ -74,6 +79,7 @@ def command(
     from utilitune.rewrite import BestOf, Rewriter
     from utilitune.rewrite.aggregate import check_names
     from utilitune.rewrite.rewriter import write_rewrites
+    from utilitune.rewrite.sample import EXTRA_SOURCES, check_sources
     from utilitune.scoring import make_utility
 
     check_file(out)
@@ -81,6 +87,7 @@ def command(
     if best_of and not index:
         raise ConfigError("--best-of: the choice is by what each rewrite finds; give --index INDEX")
     check_names(aggregate, scale)
+    check_sources(include or ())
     if not best_of:
         warn_of_unused(context, CHOICE, "rewrite: without --best-of it is the greedy rewrite that is taken")
     utilities = [make_utility(name) for name in utility or DEFAULT_UTILITIES] if best_of else []
@@ -99,6 +106,7 @@ def command(
             utilities,
             loaded.generator if same else load_generator(generator),
             n=best_of,
+            include=include or EXTRA_SOURCES,
             k=k,
             aggregate=aggregate,
             scale=scale,

@@ -115,7 +115,8 @@ class Pairs(_Section):
         per_query: Most pairs a question.
         pairing: ``best-worst``, ``all`` or ``best-few``.
         sources: Where both sides may come from (``sample``, ``greedy``, ``original``, or a cheap form); anywhere when
-            empty. The other candidates still tell what passages are worth.
+            empty. A text that is both a cheap form's and the model's counts as the form. The other candidates still
+            tell what passages are worth; the second round has its own, none of which is the question as typed.
         max_length: Longest prompt + rewrite in tokens.
     """
 
@@ -221,6 +222,19 @@ class RewriterSection(_Section):
             raise ValueError("yardsticks: they are trained by sft and dpo, and methods names neither")
         if "gold-rank" in self.reward.utilities and ("grpo" in self.methods or self.best_of):
             raise ValueError("reward.utilities: gold-rank reads judgements, which grpo and best_of must do without")
+        return self
+
+    @model_validator(mode="after")
+    def _can_pair(self) -> RewriterSection:
+        for name, sampling, question in (("candidates", self.candidates, 1), ("resample", self.second_round, 0)):
+            wanted = set(self.pairs.sources)
+            if sampling and wanted:
+                made = sampling.n * ("sample" in wanted) + question * ("original" in wanted)
+                if made + len(wanted.intersection(sampling.include)) < 2:
+                    raise ValueError(
+                        f"pairs.sources: found {self.pairs.sources}, of which {name} gives fewer than two texts a "
+                        "turn; expected sources that give two, such as [sample, greedy]"
+                    )
         return self
 
     @property

@@ -19,6 +19,7 @@ from utilitune.rewrite.tokens import ChatTokenizer, load_tokenizer
 
 REASONS = {
     "single": "fewer than two candidates",
+    "other-sources": "fewer than two candidates of the wanted sources (--source; in a recipe rewriter.pairs.sources)",
     "invalid": "fewer than two candidates with a finite utility",
     "tie": "best and worst are worth the same",
     "identical": "best and worst are the same text after normalisation",
@@ -135,7 +136,8 @@ def build_pairs(
             ``all`` (ordered pairs, largest margins first) or ``best-few`` (best with worst, with second worst, ...).
         sources: Where a pair's sides may come from (``Candidate.source``), anywhere when empty. ``sample``, ``greedy``
             and ``original`` keep to what the rewriter says by itself: a rewriter that imitates the forms made from
-            the conversation learns when *these* questions want them, which other data need not share.
+            the conversation learns when *these* questions want them, which other data need not share. A text that a
+            form and the model both gave counts as the form.
         tokenizer: Tokenizer of the rewriter's base, or a model spec to load it from; without one, length and
             token-level equality are left to ``train_dpo``.
         max_length: Longest prompt + completion in tokens.
@@ -174,7 +176,7 @@ def build_pairs(
         invalid += len(wanted) - len(valid)
         pairs = _meet(valid, pairs_per_query, pairing)
         if not pairs:
-            drop(query_id, _why_none(wanted, valid))
+            drop(query_id, "other-sources" if len(wanted) < 2 <= len(group) else _why_none(wanted, valid))
         for best, worst in pairs:
             pair = _pair(best, worst)
             reason = screen.reason(pair) or ("below-margin" if pair.margin < margin else None)

@@ -22,6 +22,7 @@ AFTER_LABEL = {"train-reranker", "rerank", "utility", "answer", "evaluate"}
 AFTER_RETRIEVE = {"label", *AFTER_LABEL}
 ASKED = {
     *("train-sft", "resample", "train-grpo", "yardsticks", "best-of", "answer-rewrites", "transfer"),
+    "best-of-transfer",
     *(
         "warm-up",
         "label-rivals",
@@ -198,6 +199,22 @@ def test_a_changed_file_of_a_transfer_set_is_seen(tiny, recipe):
     corpus = tiny / "away" / "corpus.jsonl"
     corpus.write_text(corpus.read_text().replace("river", "stream"))
     assert run(recipe(asked)) == {"transfer", "evaluate"}
+
+
+@pytest.mark.parametrize(
+    "change", ["rewriter.best_of=2", "rewriter.reward.scale=raw", "rewriter.candidates.temperature=0.5"]
+)
+def test_the_best_on_other_data_is_chosen_anew_and_its_indexes_stay(tiny, recipe, change):
+    shutil.copytree(tiny / "data", tiny / "away")
+    asked = (f"evaluation.transfer=[{tiny / 'away'}]", "rewriter.best_of=1")
+    run(recipe(*asked))
+    stages = [STAGES[name] for name in ("transfer", "best-of-transfer")]
+    before, after = (
+        [dependencies(stage, Workspace(recipe(*asked, *more)))["settings"] for stage in stages]
+        for more in ((), (change,))
+    )
+    assert [old == new for old, new in zip(before, after, strict=True)] == [True, False]
+    assert run(recipe(*asked)) == set()
 
 
 def test_the_modules_that_a_stage_takes_functions_from_count():

@@ -153,6 +153,7 @@ def test_an_empty_part_leaves_out_what_reads_it(tiny, recipe, gone, left_out):
         "train-grpo",
         "yardsticks",
         "transfer",
+        "best-of-transfer",
         "answer-rewrites",
     }
     assert {name for name in asked if STAGES[name].left_out(workspace)} == left_out

@@ -13,6 +13,8 @@ from utilitune.errors import DataError
 from utilitune.recipe import run_recipe
 from utilitune.recipe.stages import STAGES
 from utilitune.recipe.workspace import Workspace
+from utilitune.records import read_pairs
+from utilitune.rewrite import read_candidates
 
 CHAT = (
     "{% for m in messages %}<s>{{ m['role'] }}\n{{ m['content'] }}</s>{% endfor %}"
@@ -59,12 +61,16 @@ def whole(tiny, recipe, monkeypatch):
     shutil.copytree(tiny / "data", tiny / "away")
     queries = tiny / "away" / "queries.jsonl"
     queries.write_text(queries.read_text().replace("Tell me of", "What is"))
+    # A retriever of the recipe's own passages would find what is not there.
+    for name, old, new in (("corpus.jsonl", '"_id": "p', '"_id": "away-p'), ("qrels.tsv", "\tp", "\taway-p")):
+        file = tiny / "away" / name
+        file.write_text(file.read_text().replace(old, new))
     return recipe(
         "reranker.utilities=[entropy-drop]",
         "rewriter.reward.utilities=[entropy-drop]",
-        "rewriter.candidates.n=2",
+        "rewriter.candidates={n: 2, include: [first-question, keywords]}",
         "rewriter.max_new_tokens=16",
-        "rewriter.pairs={keep: 1.0, max_length: 1024}",
+        "rewriter.pairs={keep: 1.0, max_length: 1024, sources: [sample, original, first-question]}",
         "rewriter.methods=[sft, dpo, grpo]",
         "rewriter.resample={n: 24, include: [first-question]}",
         "rewriter.sft={epochs: 1}",
@@ -123,7 +129,19 @@ def test_every_stage_runs_once_and_the_report_says_with_what(whole):
     assert not stages["retrieve"].get("models")
     card = json.loads((whole.out / "train-rewriter" / "rewriter.json").read_text())
     assert card["max_new_tokens"] == 16
+    assert {"sft rewriter", "generator"} <= set(stages["resample"]["models"])
+    assert "gold-rank sft rewriter" in stages["yardsticks"]["models"]
+    rewarded = read_candidates(whole.out / "reward" / "candidates.jsonl")
+    sources = {(row.query_id, row.text): row.source for row in rewarded}
+    paired = {
+        sources[pair.query_id, side[0]["content"]]
+        for pair in read_pairs(whole.out / "pairs" / "pairs.jsonl")
+        for side in (pair.chosen, pair.rejected)
+    }
+    assert "keywords" in sources.values() and paired <= {"sample", "original", "first-question"}
+    assert report["counts"]["pairs"]["other_sources"] > 0
     rewritten_again_what_is_missing(whole)
+    chosen_again_with_the_same_record(whole)
 
 
 def reranked_by_all(whole, tables):
@@ -174,6 +192,22 @@ def rewritten_again_what_is_missing(whole):
         record["models"],
         record["outputs"],
     )
+
+
+def chosen_again_with_the_same_record(whole):
+    """A killed choice has its counts and models on record all the same."""
+    for name, missing in (("best-of", "tuned.jsonl"), ("best-of-transfer", "away/tuned.jsonl")):
+        folder = whole.out / name
+        record = json.loads((folder / "stage.json").read_text())
+        assert {"generator", "rewriter.base", "tuned rewriter"} <= set(record["models"])
+        assert {"untuned_rewritten", "tuned_rewritten"} <= set(record["counts"])
+        (folder / "stage.json").write_text(json.dumps({**record, "status": "started"}))
+        (folder / missing).unlink()
+        assert run_recipe(whole)[name] == "ran"
+        again = json.loads((folder / "stage.json").read_text())
+        assert [again[part] for part in ("counts", "models", "outputs")] == [
+            record[part] for part in ("counts", "models", "outputs")
+        ]
 
 
 def test_training_turns_are_no_transfer_set(whole, tiny):

@@ -73,9 +73,15 @@ def test_only_candidates_of_the_wanted_sources_meet():
     ]
     pairs = build_pairs(rows, keep=1.0, pairing="all", pairs_per_query=9, sources=["sample", "greedy", "original"])
     assert sides(pairs) == [("which cats", "what is it")]
-    assert dict(pairs.drops) == {"single": 1} and pairs.other_sources == 3
+    assert dict(pairs.drops) == {"other-sources": 1} and pairs.other_sources == 3
     assert "(3 candidates of other sources left out)" in pairs.explain()
     assert sides(build_pairs(rows, keep=1.0)) == [("who is it cats", "it"), ("first form", "which dogs")]
+
+
+def test_sources_that_leave_no_two_candidates_are_named():
+    rows = [candidate("q", "a", 0.0), candidate("q", "b", 1.0)]
+    with pytest.raises(NoPairsError, match=r"other-sources +1 .*--source"):
+        build_pairs(rows, sources=["greedy"])
 
 
 def test_an_unknown_source_is_named():

@@ -81,6 +81,18 @@ def test_pairs_by_gold_rank_prefer_what_finds_the_gold(world, tiny_base, tmp_pat
         assert ranks[0] < ranks[1] or ranks == [3, 3]  # both below the three that are kept
 
 
+def test_pairs_of_what_the_model_wrote_come_from_the_same_candidates(pairs, world, tiny_base, tmp_path):
+    rewarded = pairs[0].with_suffix(".candidates.jsonl")
+    out = tmp_path / "own.jsonl"
+    words = ("pairs", world / "data", "--candidates", rewarded, "--rewriter", tiny_base, "--keep", 1, "--out", out)
+    said = run(*words, "--pairing", "all", "--per-query", 9, "--source", "sample", "--source", "original", "-q")
+    sources = {(row.query_id, row.text): row.source for row in read_candidates(rewarded)}
+    sides = [(pair.query_id, one[0]["content"]) for pair in read_pairs(out) for one in (pair.chosen, pair.rejected)]
+    assert sides and {sources[side] for side in sides} <= {"sample", "original"}
+    assert "candidates of other sources left out" in said
+    assert "sources mine are unknown" in failure(*words, "--source", "mine")
+
+
 def test_one_shape_trains_by_all_methods_and_the_result_rewrites(world, pairs, tiny_base, tmp_path):
     file, _ = pairs
     common = ("--base", tiny_base, "--batch-size", 2, "--lora-r", 4, "--max-new-tokens", 6, "--save-every", 0, "-q")
@@ -144,7 +156,9 @@ def test_the_best_of_several_is_by_the_reward_that_is_asked_for(world, tiny_base
     by_mean = chosen("mean.jsonl", "--aggregate", "mean", "--scale", "raw", "--fused")
     assert by_max != by_mean
 
+    assert set(chosen("own.jsonl", "--include", "greedy")) != set(by_max)
     dataset = load_dataset(world / "data")
+    assert not {turn.first_and_last for turn in dataset.queries} & set(chosen("own.jsonl", "--include", "greedy"))
     for made, options in ((by_max, {}), (by_mean, {"aggregate": "mean", "scale": "raw", "fused": True})):
         writer = Rewriter.load(str(tiny_base))
         retrievers = {"bm25": Bm25Retriever.load(world / "bm25")}
@@ -169,6 +183,7 @@ def test_what_is_missing_or_unknown_is_said_before_any_work(tmp_path):
     best = ("rewrite", "data", "--best-of", 2, "--out", tmp_path / "x.jsonl")
     assert "give --index" in failure(*best)
     assert "known: mean" in failure(*best, "-i", "bm25", "--aggregate", "median")
+    assert "candidates human are unknown" in failure(*best, "-i", "bm25", "--include", "human")
     assert "known: pooled" in failure(*best, "-i", "bm25", "--scale", "log")
     assert "expected NAME=VALUE" in failure("train", "export", "x", "--metric", "MRR", *out)
 

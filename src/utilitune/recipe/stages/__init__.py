@@ -37,6 +37,7 @@ STAGES: dict[str, Stage] = {
         rewriter_use.BEST_OF,
         rewriter_answers.ANSWER,
         transfer.TRANSFER,
+        transfer.BEST_OF_TRANSFER,
         reranker.RETRIEVE,
         warm_up.WARM_UP,
         reranker.LABEL,

@@ -77,7 +77,7 @@ EVALUATE = Stage(
     name="evaluate",
     about="score everything, before and after, and write the report",
     needs=(
-        *("data", "index", "agreement", "rewrite", "best-of", "answer-rewrites", "transfer"),
+        *("data", "index", "agreement", "rewrite", "best-of", "answer-rewrites", "transfer", "best-of-transfer"),
         *(
             "retrieve",
             "warm-up",

@@ -48,14 +48,14 @@ def _sample(workspace: Workspace) -> Mapping[str, Any]:
     return {"turns": len(turns), "candidates": len(candidates), **candidates.counts}
 
 
-def rewarding(workspace: Workspace, retrievers: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of the recipe's retrievers that the reward asks."""
-    return {name: retrievers[name] for name in workspace.recipe.rewriter.reward.retrievers or retrievers}
+def asked_retrievers(workspace: Workspace) -> list[str]:
+    """Return the names of the retrievers that the reward asks."""
+    return workspace.recipe.rewriter.reward.retrievers or list(workspace.recipe.retrievers)
 
 
 def searchers(workspace: Workspace) -> dict[str, Any]:
     """Return the retrievers that the reward asks, over the recipe's own passages."""
-    return rewarding(workspace, workspace.retrievers)
+    return {name: workspace.retrievers[name] for name in asked_retrievers(workspace)}
 
 
 def rewarded(workspace: Workspace, utilities: list[str], candidates: Iterable[Candidate]) -> Candidates:
@@ -101,7 +101,7 @@ def write_built(workspace: Workspace, candidates: Candidates, folder: Path) -> d
     )
     write_pairs(folder / "pairs.jsonl", built.pairs)
     write_text(folder / "drops.txt", f"{built.explain()}\n\n{built.samples(10)}\n")
-    return {"pairs": len(built.pairs), **built.drops}
+    return {"pairs": len(built.pairs), "other_sources": built.other_sources, **built.drops}
 
 
 def _pairs(workspace: Workspace) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ from utilitune.recipe.schema import Recipe
 from utilitune.recipe.stages.answer_values import ANSWER_MEASURES, add_values
 from utilitune.recipe.stages.rewriter_answers import MOMENTS
 from utilitune.recipe.stages.rewriter_use import BEST_OF_SYSTEMS
+from utilitune.recipe.stages.transfer import transfer_indexes
 from utilitune.recipe.workspace import Workspace, judged_part
 from utilitune.records import Dataset, Query, read_answers, read_rows, write_run
 from utilitune.rewrite.cheap import CHEAP
@@ -68,8 +69,6 @@ def _answered(workspace: Workspace, table: Table, asked: Dataset) -> Table:
 
 def transfer_tables(workspace: Workspace) -> list[Table | str]:
     """Return a table for each data set that no training has seen."""
-    from utilitune.retrieval import load_index
-
     made: list[Table | str] = []
     recipe = workspace.recipe
     for path in recipe.evaluation.transfer:
@@ -79,10 +78,10 @@ def transfer_tables(workspace: Workspace) -> list[Table | str]:
         if not judged.queries:
             made.append(f"Rewriter on {path.name}: none of the {len(turns)} turns is judged, so it is not measured.")
             continue
-        retrievers = {name: load_index(folder / "index" / name) for name in recipe.retrievers}
+        retrievers = transfer_indexes(workspace, path, recipe.retrievers)
         forms = query_forms(judged.queries, folder, recipe.rewriter.methods)
-        if recipe.rewriter.best_of:
-            forms |= _best_forms(recipe, folder / "best-of")
+        if workspace.done("best-of-transfer"):
+            forms |= _best_forms(recipe, workspace.folder("best-of-transfer") / path.name)
         title = f"Rewriter on {path.name}, which no training has seen"
         table = _search_table(title, judged, retrievers, forms, recipe, workspace.folder("evaluate") / path.name)
         made.append(table)

@@ -57,14 +57,14 @@ def _train_sft(workspace: Workspace) -> Mapping[str, Any]:
     return _fit_pairs(workspace, "sft", pairs, workspace.folder("train-sft"), None)
 
 
-def _second_round(workspace: Workspace, utilities: list[str], adapter: Path, folder: Path) -> dict[str, Any]:
-    """Pair what the imitating rewriter writes, rewarded beside the first candidates."""
+def _second_round(workspace: Workspace, utilities: list[str], adapter: Path, folder: Path, role: str) -> dict[str, Any]:
+    """Pair what the imitating rewriter writes, rewarded beside the first candidates; its ``role`` goes on record."""
     sampling = workspace.recipe.rewriter.second_round
     if sampling is None:
         raise ConfigError("rewriter.resample: found null, expected how to sample the second round")
     workspace.release()
     rewriter = Rewriter.load(adapter)
-    workspace.note("second round's rewriter", rewriter.generator)
+    workspace.note(role, rewriter.generator)
     written = sample(workspace, sampling, rewriter)
     # What the first round has found counts for the reward as well; its labels are in the store.
     known = {(row.query_id, normalise(row.text)) for row in written}
@@ -78,7 +78,9 @@ def _second_round(workspace: Workspace, utilities: list[str], adapter: Path, fol
 
 def _resample(workspace: Workspace) -> Mapping[str, Any]:
     utilities = workspace.recipe.rewriter.reward.utilities
-    return _second_round(workspace, utilities, tuned_folder(workspace, "sft"), workspace.folder("resample"))
+    return _second_round(
+        workspace, utilities, tuned_folder(workspace, "sft"), workspace.folder("resample"), "sft rewriter"
+    )
 
 
 def _train_dpo(workspace: Workspace) -> Mapping[str, Any]:
@@ -123,7 +125,7 @@ def _yardsticks(workspace: Workspace) -> Mapping[str, Any]:
         pairs, start = folder / "pairs.jsonl", None
         for method in section.methods:
             if method == "dpo" and section.second_round:
-                again = _second_round(workspace, [name], folder / "sft", folder / "resample")
+                again = _second_round(workspace, [name], folder / "sft", folder / "resample", f"{name} sft rewriter")
                 counts |= {f"{name}_resample_{kind}": count for kind, count in again.items()}
                 pairs = folder / "resample" / "pairs.jsonl"
             if method != "grpo":

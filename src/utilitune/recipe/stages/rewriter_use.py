@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from utilitune.recipe.stage import Stage
 from utilitune.recipe.stages.left_out import unless
-from utilitune.recipe.stages.rewriter import BASE, CODE, rewarding
+from utilitune.recipe.stages.rewriter import BASE, CODE, searchers
 from utilitune.recipe.stages.rewriter_training import tuned_folder
 from utilitune.recipe.workspace import Workspace
 from utilitune.records import Dataset, Query, read_rows
@@ -70,53 +71,63 @@ def load_system(workspace: Workspace, name: str, folder: Path | None) -> Rewrite
     return rewriter
 
 
-def choose_best(
-    workspace: Workspace, turns: Sequence[Query], retrievers: Mapping[str, TextSearcher], dataset: Dataset, folder: Path
-) -> dict[str, Any]:
-    """Let ``BEST_OF_SYSTEMS`` write several rewrites of each turn and take the best; a file that is there stays.
+@dataclass(frozen=True)
+class Turns:
+    """Turns to rewrite, and what their rewrites are searched in.
+
+    Attributes:
+        turns: The turns.
+        retrievers: Those that the reward asks, by name.
+        dataset: Where the passages are from.
+    """
+
+    turns: Sequence[Query]
+    retrievers: Mapping[str, TextSearcher]
+    dataset: Dataset
+
+
+def choose_best(workspace: Workspace, sets: Mapping[Path, Turns]) -> dict[str, Any]:
+    """Let ``BEST_OF_SYSTEMS`` write several rewrites of each turn and take the best by the recipe's reward.
 
     Args:
-        workspace: The run.
-        turns: Turns to rewrite.
-        retrievers: All of the recipe's, over the passages of ``dataset``.
-        dataset: Where the turns are from.
-        folder: Gets a file a system.
+        workspace: The run; what was sampled and labelled before is in its store.
+        sets: Turns by the folder that their rewrites go to, a file a system.
 
     Returns:
-        What choosing counts, by system; none for files that were there.
+        What choosing counts, by system and, of several sets, folder.
     """
     from utilitune.rewrite import BestOf
 
     section = workspace.recipe.rewriter
     counts: dict[str, Any] = {}
     for name in BEST_OF_SYSTEMS:
-        path = folder / f"{name}.jsonl"
-        if path.is_file():
-            continue
-        chooser = BestOf(
-            load_system(workspace, name, systems(workspace)[name]),
-            rewarding(workspace, retrievers),
-            dataset.corpus,
-            section.reward.utilities,
-            workspace.generator,
-            n=section.best_of,
-            temperature=section.candidates.temperature,
-            top_p=section.candidates.top_p,
-            include=section.candidates.include,
-            **section.reward.reading(),
-            scale=section.reward.scale,
-            seed=workspace.recipe.seed,
-            store=workspace.store,
-        )
-        write_rewrites(path, chooser.rewrite_batch(turns))
-        counts |= {f"{name}_{kind}": count for kind, count in chooser.counts.items()}
+        rewriter = load_system(workspace, name, systems(workspace)[name])
+        for folder, asked in sets.items():
+            chooser = BestOf(
+                rewriter,
+                asked.retrievers,
+                asked.dataset.corpus,
+                section.reward.utilities,
+                workspace.generator,
+                n=section.best_of,
+                temperature=section.candidates.temperature,
+                top_p=section.candidates.top_p,
+                include=section.candidates.include,
+                **section.reward.reading(),
+                scale=section.reward.scale,
+                seed=workspace.recipe.seed,
+                store=workspace.store,
+            )
+            write_rewrites(folder / f"{name}.jsonl", chooser.rewrite_batch(asked.turns))
+            group = f"{folder.name}_{name}" if len(sets) > 1 else name
+            counts |= {f"{group}_{kind}": count for kind, count in chooser.counts.items()}
     return counts
 
 
 def _best_of(workspace: Workspace) -> Mapping[str, Any]:
     turns = workspace.queries("test_turns", workspace.recipe.rewriter.test_turns)
-    made = choose_best(workspace, turns, workspace.retrievers, workspace.dataset, workspace.folder("best-of"))
-    return {"turns": len(turns), **made}
+    own = Turns(turns, searchers(workspace), workspace.dataset)
+    return {"turns": len(turns), **choose_best(workspace, {workspace.folder("best-of"): own})}
 
 
 REWRITE = Stage(

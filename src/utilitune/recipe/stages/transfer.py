@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from utilitune.errors import DataError
 from utilitune.progress import say
 from utilitune.recipe.stage import Stage
 from utilitune.recipe.stages.data import build_index
 from utilitune.recipe.stages.left_out import unless
-from utilitune.recipe.stages.rewriter import CODE
-from utilitune.recipe.stages.rewriter_use import choose_best, rewrite_sets
+from utilitune.recipe.stages.rewriter import BASE, CODE, asked_retrievers
+from utilitune.recipe.stages.rewriter_use import Turns, choose_best, rewrite_sets
 from utilitune.recipe.workspace import Workspace
 from utilitune.records import Query
 
+if TYPE_CHECKING:
+    from utilitune.retrieval import Retriever
+
 
 def _transfer(workspace: Workspace) -> Mapping[str, Any]:
-    from utilitune.retrieval import load_index
-
     counts: dict[str, Any] = {}
     sets: dict[Path, list[Query]] = {}
     seen = {_asked(turn) for turn in workspace.queries("train_turns", workspace.recipe.rewriter.train_turns)}
@@ -37,15 +38,32 @@ def _transfer(workspace: Workspace) -> Mapping[str, Any]:
         sets[folder] = turns
         for retriever, config in workspace.recipe.retrievers.items():
             build_index(config, dataset.corpus).save(folder / "index" / retriever)
-    counts |= rewrite_sets(workspace, sets)
-    if workspace.recipe.rewriter.best_of:
-        for path in workspace.recipe.evaluation.transfer:
-            dataset, turns = workspace.transfer(path)
-            folder = workspace.folder("transfer") / path.name
-            retrievers = {name: load_index(folder / "index" / name) for name in workspace.recipe.retrievers}
-            made = choose_best(workspace, turns, retrievers, dataset, folder / "best-of")
-            counts |= {f"{path.name}_{kind}": count for kind, count in made.items()}
-    return counts
+    return {**counts, **rewrite_sets(workspace, sets)}
+
+
+def transfer_indexes(workspace: Workspace, folder: Path, names: Iterable[str]) -> dict[str, Retriever]:
+    """Return retrievers over the passages of a data set of ``evaluation.transfer``.
+
+    Args:
+        workspace: The run, with the stage ``transfer`` done.
+        folder: Folder of the data set.
+        names: Of the recipe's retrievers.
+
+    Returns:
+        ``{name: retriever}``.
+    """
+    from utilitune.retrieval import load_index
+
+    return {name: load_index(workspace.folder("transfer") / folder.name / "index" / name) for name in names}
+
+
+def _best_of(workspace: Workspace) -> Mapping[str, Any]:
+    sets: dict[Path, Turns] = {}
+    for path in workspace.recipe.evaluation.transfer:
+        dataset, turns = workspace.transfer(path)
+        asked = transfer_indexes(workspace, path, asked_retrievers(workspace))
+        sets[workspace.folder("best-of-transfer") / path.name] = Turns(turns, asked, dataset)
+    return choose_best(workspace, sets)
 
 
 def _asked(turn: Query) -> tuple[str, ...]:
@@ -59,11 +77,23 @@ TRANSFER = Stage(
     needs=("data", "train-sft", "train-rewriter", "train-grpo", "yardsticks"),
     keys=(
         *("rewriter.base", "rewriter.max_new_tokens", "rewriter.methods", "rewriter.yardsticks", "seed"),
-        *("generator", "retrievers", "rewriter.train_turns"),
-        *("rewriter.candidates", "rewriter.reward", "rewriter.best_of"),
+        *("retrievers", "rewriter.train_turns"),
+        *("evaluation.transfer", "evaluation.transfer_turns", "on_bad_line"),
+    ),
+    code=("records", "generator", "retrieval", "rewrite"),
+    action=_transfer,
+    left_out=unless("rewriter", "train_turns", measured="transfer"),
+)
+BEST_OF_TRANSFER = Stage(
+    name="best-of-transfer",
+    about="the best of several rewrites for conversations of other data sets",
+    needs=("data", "train-sft", "train-rewriter", "train-grpo", "transfer"),
+    keys=(
+        *(*BASE, "generator", "retrievers", "rewriter.candidates", "rewriter.methods"),
+        *("rewriter.reward", "rewriter.best_of"),
         *("evaluation.transfer", "evaluation.transfer_turns", "on_bad_line"),
     ),
     code=CODE,
-    action=_transfer,
-    left_out=unless("rewriter", "train_turns", measured="transfer"),
+    action=_best_of,
+    left_out=unless("rewriter", "train_turns", measured="transfer", asked="best_of"),
 )
