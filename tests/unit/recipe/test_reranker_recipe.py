@@ -32,7 +32,7 @@ def test_it_compares_judgements_and_three_utilities_over_two_first_stages():
     assert section.utilities == ["question-gain"] and section.rivals == ["gold", "entropy-drop", "abstention"]
     assert named_utilities(recipe)["reranker.rivals"] == ["entropy-drop", "abstention"]
     assert named_models(recipe)["reranker.second_generator"] != recipe.generator
-    assert len(reranked_rows(section)) == 10
+    assert len(reranked_rows(section)) == 9
     assert section.depth == 20 and recipe.evaluation.answer_ks == [1, 3, 5]
     stages = [line.partition(":")[0] for line in plan(recipe)]
     wanted = ["retrieve", "label", "label-rivals", "train-reranker", "train-rivals", "rerank", "utility", "answer"]
