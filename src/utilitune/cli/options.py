@@ -53,6 +53,10 @@ Scale = Annotated[str, typer.Option(help="Reward: several utilities on one scale
 Fused = Annotated[
     bool, typer.Option("--fused", help="Reward: label one ranking, fused over the indexes by rank, not each one's.")
 ]
+Include = Annotated[
+    list[str] | None,
+    typer.Option(help="Next to samples and question; again for more: greedy, first-question, history, ..."),
+]
 Ties = Annotated[
     str,
     typer.Option(

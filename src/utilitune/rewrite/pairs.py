@@ -176,7 +176,7 @@ def build_pairs(
         invalid += len(wanted) - len(valid)
         pairs = _meet(valid, pairs_per_query, pairing)
         if not pairs:
-            drop(query_id, "other-sources" if len(wanted) < 2 <= len(group) else _why_none(wanted, valid))
+            drop(query_id, _why_none(group, wanted, valid))
         for best, worst in pairs:
             pair = _pair(best, worst)
             reason = screen.reason(pair) or ("below-margin" if pair.margin < margin else None)
@@ -286,9 +286,11 @@ def _meet(valid: Sequence[Candidate], most: int, pairing: str) -> list[tuple[Can
     return [(best, worst) for best, worst in pairs if worth(best) > worth(worst)][:most]
 
 
-def _why_none(group: Sequence[Candidate], valid: Sequence[Candidate]) -> str:
-    if len(group) < 2:
-        return "single" if len(valid) == len(group) else "invalid"
+def _why_none(group: Sequence[Candidate], wanted: Sequence[Candidate], valid: Sequence[Candidate]) -> str:
+    if len(wanted) < 2:
+        if len(group) >= 2:
+            return "other-sources"
+        return "single" if len(valid) == len(wanted) else "invalid"
     return "invalid" if len(valid) < 2 else "tie"
 
 

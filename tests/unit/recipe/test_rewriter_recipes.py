@@ -1,6 +1,7 @@
 """The rewriter's recipes: every key is written down, and what they ask for is what the stages do."""
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
@@ -8,7 +9,8 @@ import yaml
 from utilitune.errors import ConfigError
 from utilitune.recipe import Recipe
 from utilitune.recipe.identities import named_models, named_utilities
-from utilitune.recipe.schema import RewriterSection
+from utilitune.recipe.schema import Pairs, RewriterSection
+from utilitune.rewrite.candidate import Source
 
 RECIPES = Path(__file__).resolve().parents[3] / "recipes"
 NAMES = ["rewriter-qrecc-cpu", "rewriter-qrecc-gpu", "rewriter-topiocqa-gpu"]
@@ -81,3 +83,8 @@ def test_a_reward_by_gold_rank_is_no_utility_of_the_generator():
     plain = ["rewriter.methods=[dpo]", "rewriter.best_of=0"]
     recipe = Recipe.load(path, ["rewriter.reward.utilities=[gold-rank, entropy-drop]", *plain])
     assert named_utilities(recipe) == {"rewriter.reward.utilities": ["entropy-drop"]}
+
+
+def test_the_sources_of_pairs_are_those_of_candidates():
+    listed = get_args(get_args(Pairs.model_fields["sources"].annotation)[0])
+    assert listed == get_args(Source)

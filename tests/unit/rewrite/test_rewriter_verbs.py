@@ -156,9 +156,10 @@ def test_the_best_of_several_is_by_the_reward_that_is_asked_for(world, tiny_base
     by_mean = chosen("mean.jsonl", "--aggregate", "mean", "--scale", "raw", "--fused")
     assert by_max != by_mean
 
-    assert set(chosen("own.jsonl", "--include", "greedy")) != set(by_max)
+    own = set(chosen("own.jsonl", "--include", "greedy"))
+    assert own != set(by_max)
     dataset = load_dataset(world / "data")
-    assert not {turn.first_and_last for turn in dataset.queries} & set(chosen("own.jsonl", "--include", "greedy"))
+    assert not {turn.first_and_last for turn in dataset.queries} & own
     for made, options in ((by_max, {}), (by_mean, {"aggregate": "mean", "scale": "raw", "fused": True})):
         writer = Rewriter.load(str(tiny_base))
         retrievers = {"bm25": Bm25Retriever.load(world / "bm25")}

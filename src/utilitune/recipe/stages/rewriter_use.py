@@ -130,6 +130,12 @@ def _best_of(workspace: Workspace) -> Mapping[str, Any]:
     return {"turns": len(turns), **choose_best(workspace, {workspace.folder("best-of"): own})}
 
 
+CHOICE = (
+    *(*BASE, "generator", "retrievers", "rewriter.candidates", "rewriter.methods"),
+    *("rewriter.reward", "rewriter.best_of"),
+)
+"""Keys that ``choose_best`` reads."""
+
 REWRITE = Stage(
     name="rewrite",
     about="rewrite the test turns, untuned and tuned",
@@ -143,10 +149,7 @@ BEST_OF = Stage(
     name="best-of",
     about="sample rewrites of the test turns, take the most useful one of each",
     needs=("data", "index", "train-sft", "train-rewriter", "train-grpo"),
-    keys=(
-        *(*BASE, "generator", "retrievers", "rewriter.test_turns", "rewriter.candidates", "rewriter.methods"),
-        *("rewriter.reward", "rewriter.best_of"),
-    ),
+    keys=(*CHOICE, "rewriter.test_turns"),
     code=CODE,
     action=_best_of,
     left_out=unless("rewriter", "train_turns", "test_turns", asked="best_of"),

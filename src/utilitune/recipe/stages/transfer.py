@@ -11,8 +11,8 @@ from utilitune.progress import say
 from utilitune.recipe.stage import Stage
 from utilitune.recipe.stages.data import build_index
 from utilitune.recipe.stages.left_out import unless
-from utilitune.recipe.stages.rewriter import BASE, CODE, asked_retrievers
-from utilitune.recipe.stages.rewriter_use import Turns, choose_best, rewrite_sets
+from utilitune.recipe.stages.rewriter import CODE, asked_retrievers
+from utilitune.recipe.stages.rewriter_use import CHOICE, Turns, choose_best, rewrite_sets
 from utilitune.recipe.workspace import Workspace
 from utilitune.records import Query
 
@@ -89,8 +89,7 @@ BEST_OF_TRANSFER = Stage(
     about="the best of several rewrites for conversations of other data sets",
     needs=("data", "train-sft", "train-rewriter", "train-grpo", "transfer"),
     keys=(
-        *(*BASE, "generator", "retrievers", "rewriter.candidates", "rewriter.methods"),
-        *("rewriter.reward", "rewriter.best_of"),
+        *CHOICE,
         *("evaluation.transfer", "evaluation.transfer_turns", "on_bad_line"),
     ),
     code=CODE,
