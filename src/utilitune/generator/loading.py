@@ -68,7 +68,8 @@ def load_generator(
         device: ``"auto"`` or a torch device.
         adapter: PEFT adapter to put on the model.
         template: ``"auto"``, ``"require"``, ``"plain"`` or a file with a chat template.
-        batch_tokens: Tokens in a batch, padding included; never changes a number beyond rounding.
+        batch_tokens: Tokens in a batch, padding included. In float32 it never changes a number by more than 1e-4; in
+            half precision rounding depends on what else is in the batch.
 
     Returns:
         The generator.
