@@ -8,22 +8,41 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-TABLE = (ROOT / "benchmarks" / "results" / "correlation-smollm2-135m" / "table.md").read_text(encoding="utf-8")
-MEASURED = (ROOT / "docs" / "correlation.md").read_text(encoding="utf-8").split("\nMeasured: ")[1].split("\n\n")[0]
+RESULTS = ROOT / "benchmarks" / "results"
+MODELS = {"SmolLM2-135M": "correlation-smollm2-135m", "Gemma-3-270m": "correlation-gemma3-270m"}
+PAGE = (ROOT / "docs" / "correlation.md").read_text(encoding="utf-8")
+MEASURED = PAGE.split("\n## Measured\n")[1].split("\n## ")[0]
 
 
-def cells(metric):
-    """The row of Spearman's ρ, with 0.110 as .110 and without the relative difference."""
-    row = next(line for line in TABLE.splitlines() if line.startswith(f"| {metric} |"))
-    return [re.sub(r"\b0\.", ".", cell.split(" (")[0].strip()) for cell in row.split("|")[2:-1]]
+def rows(text):
+    """All table rows by their first cell; the first of a name counts: ρ comes before τ."""
+    found = {}
+    for line in text.splitlines():
+        if line.startswith("|"):
+            name, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+            found.setdefault(name, cells)
+    return found
 
 
-@pytest.mark.parametrize("metric", ["UDCG", "nDCG", "UDCGθ"])
-def test_means_are_as_measured(metric):
-    assert re.search(rf"\b{metric}\s{re.escape(cells(metric)[0])}", MEASURED)
+def short(cell):
+    """0.110 as .110, and no relative difference."""
+    return re.sub(r"\b0\.", ".", cell.split(" (")[0])
 
 
-def test_difference_and_single_passages_are_as_measured():
-    assert f"difference {cells('UDCG')[1]}" in MEASURED
-    alone = [cells(metric)[3].split()[0] for metric in ("UDCG", "nDCG")]
-    assert f"At k = 1 UDCG has {alone[0]} and nDCG {alone[1]}" in MEASURED
+@pytest.mark.parametrize("model", MODELS)
+def test_figures_are_as_measured(model):
+    page = rows(MEASURED)
+    column = page["mean ρ over k = 1 … 10"].index(model)
+    table = rows((RESULTS / MODELS[model] / "table.md").read_text(encoding="utf-8"))
+    heads = table["metric"]
+    at = {length: heads.index(f"k={length}") for length in (1, 10)}
+    expected = {name: short(table[name][0]) for name in ("nDCG", "UDCG", "UDCGθ", "mean u", "eRAG")}
+    expected |= {
+        "UDCG less nDCG": short(table["UDCG"][heads.index("Δ to nDCG")]),
+        "UDCGθ less UDCG": short(table["UDCGθ"][heads.index("Δ to UDCG")]),
+        "UDCG, k = 1": short(table["UDCG"][at[1]]),
+        "nDCG, k = 1": short(table["nDCG"][at[1]]),
+        "right, k = 1": short(table["(right)"][at[1]]),
+        "right, k = 10": short(table["(right)"][at[10]]),
+    }
+    assert {name: page[name][column] for name in expected} == expected

@@ -41,8 +41,11 @@ def test_utility_predicts_the_answer_and_ndcg_does_not():
     assert abs(found["nDCG"].spearman.value) < 0.3
     versus = found["UDCG"].versus["nDCG"]
     assert versus.difference.low > 0.3, "the paired difference is sure"
+    assert versus.relative is None, "no ratio to what may be 0"
     assert versus.difference.value == pytest.approx(found["UDCG"].spearman.value - found["nDCG"].spearman.value)
-    assert found["UDCG, no distraction"].versus["UDCG"].difference.value < 0
+    bare = found["UDCG, no distraction"]
+    assert bare.versus["UDCG"].difference.value < 0
+    assert bare.versus["UDCG"].relative == pytest.approx(bare.spearman.value / found["UDCG"].spearman.value - 1)
     assert found["UDCG, no distraction"].spearman.value < found["UDCG"].spearman.value
     assert list(found["nDCG"].versus) == ["UDCG"], "nothing is compared with itself"
 

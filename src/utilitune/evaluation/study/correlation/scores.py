@@ -141,6 +141,7 @@ def _average(columns: Sequence[Floats]) -> Floats:
 
 def _versus(mine: Floats, base: Floats) -> Versus:
     difference = estimate(mine - base)
-    if difference.value is None or min(mine[0], base[0]) <= 0:
+    least = estimate(base).low
+    if difference.value is None or mine[0] <= 0 or least is None or least <= 0:
         return Versus(difference, None)
     return Versus(difference, float(mine[0] / base[0] - 1))

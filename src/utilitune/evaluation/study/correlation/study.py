@@ -23,7 +23,8 @@ class Versus:
 
     Attributes:
         difference: ρ less the other's, paired interval.
-        relative: ρ over the other's, less 1; ``None`` where either is not above 0.
+        relative: ρ over the other's, less 1; ``None`` where ρ is not above 0, or the other's interval not: a ratio to
+            what may be nothing says nothing.
     """
 
     difference: Estimate

@@ -16,7 +16,8 @@ DASH = "–"
 LEGEND = (
     "ρ: Spearman's rank correlation of the metric of a list with whether the generator's answer from it is right; "
     "τ: Kendall's τ-b. Mean: over the list lengths that have a number. Δ: ρ less that of the metric named, on the "
-    "lists that both have, and their ratio, less 1. Brackets: 95 % bootstrap interval, whole questions drawn. UDCGθ: "
+    "lists that both have, and their ratio, less 1, where the other's interval is above 0. Brackets: 95 % bootstrap "
+    "interval, whole questions drawn. UDCGθ: "
     "each question scored by a fit on the others. eRAG and utilities with gold answers have seen what they predict."
 )
 Line = tuple[str, list[str], list[list[str]]]
