@@ -12,7 +12,7 @@ from utilitune.errors import ConfigError, DataError, ThresholdError
 from utilitune.evaluation import study_correlation, udcg
 from utilitune.evaluation.study.correlation.rank import Draws
 from utilitune.evaluation.study.correlation.table import correlation_text
-from utilitune.evaluation.study.correlation.theta import fit_theta, folds_of, theta_scores
+from utilitune.evaluation.study.correlation.theta import fit_theta, folds_of, theta_by_chance, theta_scores
 from utilitune.records import Passage, Run
 from utilitune.retrieval import Bm25Retriever
 
@@ -274,6 +274,33 @@ def test_noise_has_no_cross_validated_correlation():
         right = [ranked.right for ranked in lists]
         found.append(Draws(len(lists), resamples=1).correlate(scores, right, range(len(lists))).spearman[0])
     assert abs(sum(found) / len(found)) < 0.06
+
+
+def test_chance_is_told_beside_theta(study):
+    """With the answers of other questions nothing is left of what the fit finds; the note says how far chance goes."""
+    chance = study.theta_by_chance
+    assert chance.low <= chance.value <= chance.high < study.correlation("UDCGθ").spearman.value
+    assert f"mean ρ of {chance.value:+.3f} ({chance.low:+.3f} to {chance.high:+.3f} in 20 deals)" in correlation_text(
+        study
+    )
+    assert study.as_dict()["theta_by_chance"]["value"] == chance.value
+    assert theta_by_chance(study.lists, seed=13) == chance
+    assert theta_by_chance(study.lists, seed=14) != chance
+
+
+def test_chance_covers_what_noise_gives():
+    lists = noise(3)
+    scores, _ = theta_scores(lists)
+    found = Draws(1).correlate(scores, [ranked.right for ranked in lists], [0] * len(lists)).spearman[0]
+    chance = theta_by_chance(lists, deals=40, seed=13)
+    assert chance.low < found < chance.high
+    assert abs(chance.value) < 0.1
+
+
+def test_chance_without_a_fit_is_no_number(study):
+    wrong = [replace(ranked, right=False) for ranked in study.lists]
+    assert theta_by_chance(wrong, seed=13).value is None
+    assert theta_by_chance([], seed=13).value is None
 
 
 @pytest.mark.parametrize(

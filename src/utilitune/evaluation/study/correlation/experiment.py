@@ -21,12 +21,12 @@ from utilitune.evaluation.study.correlation.ideal import study_ideal
 from utilitune.evaluation.study.correlation.known import Known, candidates, make_lists, passage_lists, single_passages
 from utilitune.evaluation.study.correlation.metrics import ABLATIONS, METRICS, THETA, score_lists, score_whole_lists
 from utilitune.evaluation.study.correlation.position import position_cases, study_position
-from utilitune.evaluation.study.correlation.rank import RESAMPLES, Draws
+from utilitune.evaluation.study.correlation.rank import RESAMPLES, Draws, Estimate
 from utilitune.evaluation.study.correlation.ranked_list import RankedList
 from utilitune.evaluation.study.correlation.reader import Reader
 from utilitune.evaluation.study.correlation.scores import correlate
 from utilitune.evaluation.study.correlation.study import POOLED, CorrelationStudy, Timing
-from utilitune.evaluation.study.correlation.theta import FOLDS, fit_theta, theta_scores
+from utilitune.evaluation.study.correlation.theta import DEALS, FOLDS, fit_theta, theta_by_chance, theta_scores
 from utilitune.evaluation.study.signal import answer_judge
 from utilitune.evaluation.study.signal_cases import content
 from utilitune.evaluation.udcg import GAMMA
@@ -138,6 +138,7 @@ def study_correlation(
     score_lists(lists, found.dataset.qrels, gamma=gamma, level=level)
     score_whole_lists(lists, sets, [each.name for each in wholes])
     theta, reasons = _cross_validate(lists, lengths, folds, generator.identity.model)
+    chance = theta_by_chance(lists, folds, seed=seed)
     names = [*METRICS, *(f"mean {each}" for each in known.others), *(each.name for each in wholes), *ABLATIONS]
     numbers = {query.id: number for number, query in enumerate(found.queries)}
     draws = Draws(len(numbers), resamples=resamples, seed=seed)
@@ -169,11 +170,12 @@ def study_correlation(
         position=moved,
         ideal=best,
         theta=theta,
+        theta_by_chance=chance,
         labels=labels,
         answers=[each.answer for each in reader.outcomes.values()],
         counts=dict(counts),
         timing=timing,
-        notes=[*reader.warnings.values(), *_given(counts), *_notes(lists, lengths, reasons)],
+        notes=[*reader.warnings.values(), *_given(counts), *_notes(lists, lengths, reasons, chance)],
         manifest=manifest(
             command,
             seed=seed,
@@ -257,7 +259,12 @@ def _accuracy(rows: Sequence[RankedList], k: int) -> tuple[int, int, int]:
     return sum(ranked.right for ranked in own), sum(ranked.abstained for ranked in own), len(own)
 
 
-def _notes(lists: Sequence[RankedList], lengths: Sequence[int], reasons: Mapping[tuple[str, int], str]) -> list[str]:
+def _notes(
+    lists: Sequence[RankedList],
+    lengths: Sequence[int],
+    reasons: Mapping[tuple[str, int], str],
+    chance: Estimate,
+) -> list[str]:
     notes = []
     if any(ranked.k == 1 for ranked in lists):
         notes.append("at k = 1 eRAG's gain is the outcome itself: its correlation there is 1 by definition")
@@ -269,6 +276,11 @@ def _notes(lists: Sequence[RankedList], lengths: Sequence[int], reasons: Mapping
         notes.append(
             f"{THETA} has fewer than {LISTS_A_WEIGHT} lists a weight at k = {', '.join(map(str, thin))}: what is low "
             "there may be the fit, not the metric"
+        )
+    if chance.value is not None:
+        notes.append(
+            f"{THETA} finds a mean ρ of {chance.value:+.3f} ({chance.low:+.3f} to {chance.high:+.3f} in {DEALS} deals) "
+            "where every question has the answers of another one: what lies in there is chance, whatever its interval"
         )
     right = sum(ranked.right for ranked in lists)
     if min(right, len(lists) - right) < SCARCE * len(lists):

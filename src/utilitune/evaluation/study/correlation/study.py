@@ -93,6 +93,7 @@ class CorrelationStudy:
         position: The relevant passage moved through the list; ``None`` where it was not asked for.
         ideal: What the generator makes of the best lists by several rules; ``None`` where it was not asked for.
         theta: ``{k: UDCGθ}`` fitted on all lists of a length: to use on other data, never measured here.
+        theta_by_chance: Mean ρ of UDCGθ when answers are dealt to other questions, and between which values it was.
         labels: Utilities of every passage.
         answers: Every answer, of single passages, lists, positions and ideal rankings.
         counts: What was studied, left out and fell short, by kind.
@@ -110,6 +111,7 @@ class CorrelationStudy:
     position: PositionStudy | None
     ideal: IdealStudy | None
     theta: dict[int, UdcgTheta]
+    theta_by_chance: Estimate
     labels: Labels
     answers: list[Answer]
     counts: dict[str, int]
@@ -156,6 +158,7 @@ class CorrelationStudy:
             "position": None if self.position is None else asdict(self.position),
             "ideal": None if self.ideal is None else asdict(self.ideal),
             "theta": {str(k): asdict(fitted) for k, fitted in self.theta.items()},
+            "theta_by_chance": asdict(self.theta_by_chance),
             "counts": self.counts,
             "timing": {part: asdict(timing) for part, timing in self.timing.items()},
             "notes": self.notes,

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 
+import numpy as np
+
 from utilitune.errors import DataError
+from utilitune.evaluation.study.correlation.rank import Draws, Estimate
 from utilitune.evaluation.study.correlation.ranked_list import RankedList
 from utilitune.evaluation.udcg_theta import UdcgTheta
 
 FOLDS = 5
+DEALS = 20
+"""How often answers are dealt to other questions to see what a fit finds where nothing is to be found."""
 
 
 def folds_of(right: Mapping[str, float], folds: int = FOLDS) -> dict[str, int]:
@@ -58,6 +64,51 @@ def theta_scores(
             if fold_of[ranked.query_id] == fold:
                 scores[place] = fitted(ranked.utilities, ranked.relevant)
     return scores, ""
+
+
+def theta_by_chance(lists: Sequence[RankedList], folds: int = FOLDS, *, deals: int = DEALS, seed: int) -> Estimate:
+    """Return the mean ρ of UDCGθ over list lengths when every question has the answers of another one.
+
+    A fit that is tested on questions which it has not seen leans below 0 where nothing is to be found, the more so the
+    more weights it has a right answer; and the intervals of ρ take the fits as given. This says how far chance goes.
+
+    Args:
+        lists: The lists of a study, all lengths and systems.
+        folds: As ``theta_scores``.
+        deals: Deals, >= 1.
+        seed: Seed of the deals.
+
+    Returns:
+        Mean over the deals with the least and the largest of them; no number where no fit is possible.
+    """
+    questions = sorted({ranked.query_id for ranked in lists})
+    right = {(ranked.query_id, ranked.system, ranked.k): ranked.right for ranked in lists}
+    lengths = sorted({ranked.k for ranked in lists})
+    rng = np.random.default_rng(seed)
+    means = []
+    for _ in range(deals):
+        other = dict(zip(questions, rng.permutation(questions).tolist(), strict=True))
+        dealt = [
+            replace(ranked, right=right[key])
+            for ranked in lists
+            if (key := (other[ranked.query_id], ranked.system, ranked.k)) in right
+        ]
+        found = np.array([_rho([ranked for ranked in dealt if ranked.k == k], folds) for k in lengths])
+        if np.isfinite(found).any():
+            means.append(float(np.nanmean(found)))
+    return Estimate(fmean(means), min(means), max(means)) if means else Estimate(None)
+
+
+def _rho(rows: Sequence[RankedList], folds: int) -> float:
+    """Correlate cross-validated scores with right or wrong; NaN where there are none or all are alike."""
+    both = [
+        (score, each.right)
+        for score, each in zip(theta_scores(rows, folds)[0], rows, strict=True)
+        if score is not None
+    ]
+    # Draws of a single question: the data alone.
+    sampled = Draws(1).correlate([score for score, _ in both], [right for _, right in both], [0] * len(both))
+    return float(sampled.spearman[0])
 
 
 def fit_theta(lists: Sequence[RankedList], *, strength: float = 1.0, generator: str = "") -> UdcgTheta:
