@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 from utilitune.cli.data import BadLine, Part, open_data
-from utilitune.cli.options import ClusterBy, OnBadLine, Out, Quiet, Split, Ties, command_line, named_files
+from utilitune.cli.options import (
+    ClusterBy,
+    Gamma,
+    OnBadLine,
+    Out,
+    Quiet,
+    Split,
+    Ties,
+    Unjudged,
+    command_line,
+    named_files,
+)
 from utilitune.cli.out import check_folder
 
 NAME = "compare"
@@ -45,6 +56,8 @@ def command(
         float | None,
         typer.Option(help="Grade from which a passage is relevant; 1 unless given, needed for fractional grades."),
     ] = None,
+    gamma: Gamma = 1 / 3,
+    unjudged: Unjudged = "irrelevant",
     ties: Ties = "trec",
     cluster_by: ClusterBy = None,
     changes: Annotated[int, typer.Option(help="Largest changes to write for each system.", min=0)] = 10,
@@ -59,9 +72,11 @@ def command(
     from utilitune.evaluation import render_table
     from utilitune.evaluation.compare import compare, read_systems
     from utilitune.evaluation.markdown import wins
-    from utilitune.records import manifest, read_answers, read_labels, read_rows
+    from utilitune.evaluation.udcg import as_unjudged
+    from utilitune.records import manifest, read_answers, read_labels, read_rewrites
 
     check_folder(out)
+    view = as_unjudged(unjudged)
     found = compare(
         read_systems(systems),
         open_data(data, on_bad_line, split) if data else None,
@@ -69,12 +84,12 @@ def command(
         before=before,
         by=by,
         utilities=read_labels(labels).table(utility) if labels else None,
+        utility_name=utility,
         answers={name: read_answers(path) for name, path in named_files(answers or [], "--answers").items()},
-        rewrites={
-            name: {str(row["query_id"]): str(row["text"]) for _, row in read_rows(path)}
-            for name, path in named_files(rewrites or [], "--rewrites").items()
-        },
+        rewrites={name: read_rewrites(path) for name, path in named_files(rewrites or [], "--rewrites").items()},
         relevant_from=relevant_from,
+        gamma=gamma,
+        unjudged=view,
         ties=ties,
         cluster_by=cluster_by,
         limit=changes,

@@ -8,7 +8,19 @@ from typing import Annotated
 import typer
 
 from utilitune.cli.data import BadLine, Part, open_data, trained_on
-from utilitune.cli.options import ClusterBy, Data, OnBadLine, Out, Quiet, Split, Ties, command_line, named_files
+from utilitune.cli.options import (
+    ClusterBy,
+    Data,
+    Gamma,
+    OnBadLine,
+    Out,
+    Quiet,
+    Split,
+    Ties,
+    Unjudged,
+    command_line,
+    named_files,
+)
 from utilitune.cli.out import check_folder
 from utilitune.progress import warn
 
@@ -45,6 +57,8 @@ def command(
         float | None,
         typer.Option(help="Grade from which a passage is relevant; 1 unless given, needed for fractional grades."),
     ] = None,
+    gamma: Gamma = 1 / 3,
+    unjudged: Unjudged = "irrelevant",
     ties: Ties = "trec",
     cluster_by: ClusterBy = None,
     split: Split = Part.all,
@@ -60,9 +74,11 @@ def command(
     Example: utilitune evaluate my-data --run before=bm25.trec --run after=reranked.trec --split test --out report
     """
     from utilitune.evaluation import evaluate, find_clusters, render_table, write_report
+    from utilitune.evaluation.udcg import as_unjudged
     from utilitune.records import manifest, read_answers, read_labels, read_run, write_text
 
     check_folder(out)
+    view = as_unjudged(unjudged)
     runs = {name: read_run(path) for name, path in named_files(run, "--run").items()}
     given = {name: read_answers(path) for name, path in named_files(answers or [], "--answers").items()}
     measures = measure or (
@@ -78,8 +94,11 @@ def command(
         runs,
         measures,
         utilities=read_labels(labels).table(utility) if labels else None,
+        utility_name=utility,
         answers=given or None,
         relevant_from=relevant_from,
+        gamma=gamma,
+        unjudged=view,
         only_answered=only_answered,
         ties=ties,
         clusters=find_clusters(dataset.queries, cluster_by),

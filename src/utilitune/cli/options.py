@@ -63,6 +63,10 @@ Ties = Annotated[
         help="Equal scores: trec (by id, descending) or expected (mean over all their orders; not for UDCG).",
     ),
 ]
+Gamma = Annotated[float, typer.Option(help="UDCG's weight of distraction.", min=0)]
+Unjudged = Annotated[
+    str, typer.Option(help="A passage without a judgement in UDCG: irrelevant, or skip, left out of the sum.")
+]
 ClusterBy = Annotated[
     str | None,
     typer.Option(

@@ -44,7 +44,7 @@ def command(
 
     Example: utilitune retrieve my-data --index indexes/bm25 -k 20 --out bm25.trec
     """
-    from utilitune.records import read_rows, write_run
+    from utilitune.records import read_rewrites, write_run
     from utilitune.retrieval import fuse
 
     if form not in FORMS:
@@ -54,7 +54,7 @@ def command(
     queries = dataset.queries
     texts = {query.id: FORMS[form](query) for query in queries}
     if rewrites is not None:
-        texts |= {str(row["query_id"]): str(row["text"]) for _, row in read_rows(rewrites)}
+        texts |= read_rewrites(rewrites)
     queries = [replace(query, text=texts[query.id]) for query in queries]
     runs = [open_index(folder, dataset).search(queries, k=k) for folder in index]
     run = runs[0] if len(runs) == 1 else fuse(runs, depth=k)

@@ -100,7 +100,11 @@ def answer_questions(
 
 
 def is_abstention(text: str) -> bool:
-    """Return whether an answer is the abstention string, whatever its case, hyphen or full stop."""
+    """Return whether an answer is the abstention string, whatever its case, hyphen or full stop, or begins with it."""
+    words = text.split()
+    # In one word it is never the beginning of an answer; as "no response" it may be.
+    if words and normalise_answer(words[0]) == normalise_answer(ABSTENTION):
+        return True
     return normalise_answer(text).replace(" ", "") == normalise_answer(ABSTENTION).replace(" ", "")
 
 

@@ -66,9 +66,13 @@ def threshold(qrels: Qrels, measures: Sequence[Measure], relevant_from: float | 
         The threshold; 1 when nothing was chosen.
 
     Raises:
-        ConfigError: If the grades are fractional, a measure needs a threshold, and none was chosen.
+        ConfigError: If the choice is not above 0, or the grades are fractional, a measure needs a threshold, and none
+            was chosen.
     """
     if relevant_from is not None:
+        # At 0 or below, passages that were judged worthless would be relevant.
+        if not 0 < relevant_from < math.inf:
+            raise ConfigError(f"relevant_from (--relevant-from) is {relevant_from}; expected a grade above 0")
         return relevant_from
     asking = [m.name for m in measures if m.family in BINARY or m.kind == "utility"]
     if asking and is_fractional(qrels):

@@ -8,7 +8,7 @@ from utilitune.errors import ConfigError, DataError
 from utilitune.evaluation.answer_accuracy import accuracy, answer_counts
 from utilitune.evaluation.classical import check_grades, classical, threshold
 from utilitune.evaluation.clusters import Clusters
-from utilitune.evaluation.evaluation import Evaluation
+from utilitune.evaluation.evaluation import LEFT_OUT, Evaluation
 from utilitune.evaluation.expected_ties import TIES, check_ties, expected_over_ties
 from utilitune.evaluation.measures import Measure, parse_measures
 from utilitune.evaluation.ranking import RankedRun, rank_run
@@ -31,6 +31,7 @@ def evaluate(
     measures: Sequence[str] = MEASURES,
     *,
     utilities: UtilityTable | Labels | None = None,
+    utility_name: str = "",
     answers: Mapping[str, Sequence[Answer]] | None = None,
     relevant_from: float | None = None,
     gamma: float = GAMMA,
@@ -54,6 +55,7 @@ def evaluate(
         measures: Names such as ``"MRR@10"``, ``"nDCG@10"``, ``"UDCG@5"``, ``"contains"``; see
             ``known_measures``.
         utilities: ``{query_id: {passage_id: u}}`` or the labels of one utility; needed for UDCG.
+        utility_name: What these utilities are, for the note under the table; labels name themselves.
         answers: ``{system: answers}``; needed for the answer measures. A system without answers lacks those
             measures.
         relevant_from: Grade from which a passage is relevant; 1 unless given, and to be given for fractional
@@ -72,7 +74,8 @@ def evaluate(
         Values a query, means, counts; ``.compare(before, after)``, ``.rows()``.
 
     Raises:
-        ConfigError: For an unknown measure or way with ties, or a measure whose data were not given.
+        ConfigError: For an unknown measure, way with ties or view of unjudged passages, a ``relevant_from`` that is not
+            above 0, a ``gamma`` that is not a number of at least 0, or a measure whose data were not given.
         DataError: If a run shares no query with the judgements, or grades are not finite.
     """
     if isinstance(runs, Run):
@@ -109,6 +112,9 @@ def evaluate(
         for system, values in per_query.items()
     }
     notes = [TIES[ties]] if retrieval and TIES[ties] else []
+    if any(measure.kind == "utility" for measure in asked):
+        named = utility_name or (utilities.names()[0] if isinstance(utilities, Labels) else "")
+        notes.append(_what_udcg_reads(named, level, gamma, unjudged, counts))
     return Evaluation([measure.name for measure in asked], ordered, counts, seed, clusters, notes)
 
 
@@ -219,11 +225,23 @@ def _score_utility(
         }
 
 
+def _what_udcg_reads(
+    named: str, level: float, gamma: float, unjudged: Unjudged, counts: Mapping[str, Mapping[str, int]]
+) -> str:
+    said = f"UDCG: u is {named or 'what was given'}, relevant from grade {level:g} of the judgements, γ {gamma:.3g}"
+    if unjudged == "skip":
+        said += ", passages without a judgement left out"
+    outside = sum(n for own in counts.values() for kind, n in own.items() if kind.startswith("utilities outside"))
+    return f"{said}; {outside} utilities lie outside [0, 1], where it is no UDCG" if outside else said
+
+
 def _leave_out_missing(run: Run, values: dict[str, dict[str, float]], counts: dict[str, int]) -> None:
     for measure in values:
-        values[measure] = {query_id: value for query_id, value in values[measure].items() if query_id in run}
-    counts["missing queries left out, as asked"] = counts["missing"]
-    counts["scored"], counts["missing"] = counts["answered"], 0
+        values[measure] = {query_id: value for query_id, value in values[measure].items() if run.get(query_id)}
+    empty = counts["empty"]
+    counts[LEFT_OUT] = counts["missing"] + empty
+    counts["answered"] -= empty
+    counts["scored"], counts["missing"], counts["empty"] = counts["answered"], 0, 0
 
 
 def _score_answers(

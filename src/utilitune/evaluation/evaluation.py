@@ -17,6 +17,9 @@ from utilitune.evaluation.significance import (
 )
 from utilitune.evaluation.table import Row, Table
 
+LEFT_OUT = "missing or empty, left out as asked"
+"""Count of the queries that ``only_answered`` takes out of every mean."""
+
 
 @dataclass(frozen=True)
 class Change:
@@ -196,4 +199,5 @@ def coverage(counts: Mapping[str, int]) -> str:
     empty = counts.get("empty", 0)
     answered = f"{counts.get('answered', 0)} answered" + (f" ({empty} with an empty list)" if empty else "")
     line = f"scored {counts.get('scored', 0)} = {answered} + {counts.get('missing', 0)} missing"
-    return f"{line}; {counts.get('unjudged', 0)} unjudged"
+    line += f"; {counts.get('unjudged', 0)} unjudged"
+    return f"{line}; {counts[LEFT_OUT]} {LEFT_OUT}" if counts.get(LEFT_OUT) else line

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from utilitune.evaluation.pairwise import pairwise_section
@@ -38,7 +38,8 @@ def latex_table(table: Table | TableJson) -> str:
         table: The table, or its JSON form.
 
     Returns:
-        LaTeX that ends with a line break; needs ``\usepackage{booktabs}`` and UTF-8 input, nothing else.
+        LaTeX that ends with a line break; needs ``\usepackage{booktabs}`` and UTF-8 input; names in scripts that the
+        document's font lacks need XeLaTeX or LuaLaTeX.
     """
     body = table.as_dict() if isinstance(table, Table) else table
     blocks = [row["block"] for row in body["rows"]]
@@ -55,9 +56,7 @@ def latex_table(table: Table | TableJson) -> str:
         previous = block
         own = [row["cells"].get(measure) for measure in body["columns"]]
         n = max((cell["n"] for cell in own if cell is not None), default=0)
-        lines.append(
-            " & ".join([*label, escape_latex(row["name"]), str(n), *(_cell(cell, n) for cell in own)]) + r" \\"
-        )
+        lines.append(_line([*label, escape_latex(row["name"]), str(n), *(_cell(cell, n) for cell in own)]))
     stars = " Stars: $p < .05$, $.01$, $.001$." if body["after"] else ""
     caption = escape_latex(" ".join([f"{body['title']}." if body["title"] else "", *legend(body)]).strip()) + stars
     lines += [r"\bottomrule", r"\end{tabular}", r"\caption{" + caption + "}", r"\end{table}"]
@@ -89,7 +88,7 @@ def latex_section(found: Section) -> str:
         r"\begin{tabular}{" + "l" * len(found["head"]) + "}",
         r"\toprule",
     ]
-    head, *rows = (" & ".join(map(escape_latex, line)) + r" \\" for line in [found["head"], *found["lines"]])
+    head, *rows = (_line([*map(escape_latex, line)]) for line in [found["head"], *found["lines"]])
     caption = escape_latex(" ".join([f"{found['title']}.", *found["notes"]]))
     lines += [head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}", r"\caption{" + caption + "}", r"\end{table}"]
     return "\n".join(lines) + "\n"
@@ -99,6 +98,13 @@ def escape_latex(text: str) -> str:
     """Return ``text`` as LaTeX prints it, on one line; control characters are dropped."""
     flat = "".join(char for char in " ".join(text.split()) if char.isprintable() or char == " ")
     return "".join(_ESCAPED.get(char, char) for char in flat)
+
+
+def _line(cells: Sequence[str]) -> str:
+    """Return one line of a tabular, of LaTeX cells."""
+    text = " & ".join(cells) + r" \\"
+    # After the line before either would be read as an argument of its line break.
+    return "{}" + text if text.startswith(("[", "*")) else text
 
 
 def _cell(cell: Mapping[str, Any] | None, row_n: int) -> str:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from utilitune.evaluation.evaluation import coverage
+from utilitune.evaluation.evaluation import LEFT_OUT, coverage
 from utilitune.evaluation.pairwise import pairwise_section
 from utilitune.evaluation.rendering import TableJson, grid
 from utilitune.evaluation.section import Section
 from utilitune.evaluation.table import Table
 
-SPOKEN = frozenset({"scored", "answered", "missing", "empty", "unjudged", "retrieved passages"})
+SPOKEN = frozenset({"scored", "answered", "missing", "empty", "unjudged", "retrieved passages", LEFT_OUT})
 """Counts that ``coverage`` says in words."""
 SHORT = 160
 """Characters of a text in an example."""
+MARKS = re.compile(r"[`*~|]|\](?=[(\[:])|(?<![^\W_])_|_(?![^\W_])|^#|&(?=#?\w+;)")
+"""What Markdown reads as more than text. Brackets of an interval, underscores between letters and a lone & are plain."""
 WINS = ("system", "measure", "wins", "ties", "losses")
 
 
@@ -70,10 +73,12 @@ def escape_cell(text: str) -> str:
         text: Any text, such as a system name or an answer.
 
     Returns:
-        One line: line breaks of every kind become spaces; backslashes, pipes and HTML brackets are escaped.
+        One line that shows the text and nothing else: line breaks of every kind become spaces, what cannot be printed
+        goes, and whatever Markdown would read as a link, an image, code, emphasis, a heading or HTML is escaped.
     """
-    flat = " ".join(text.split())
-    return flat.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace(">", "&gt;")
+    flat = "".join(letter for letter in " ".join(text.split()) if letter.isprintable())
+    plain = MARKS.sub(r"\\\g<0>", flat.replace("\\", "\\\\"))
+    return plain.replace("<", "&lt;").replace(">", "&gt;")
 
 
 def scored(body: Mapping[str, Any]) -> list[tuple[str, str, str]]:
@@ -147,5 +152,6 @@ def _example(group: Mapping[str, Any]) -> str:
 
 
 def _short(text: str) -> str:
-    flat = escape_cell(text[: 4 * SHORT])
-    return flat if len(flat) <= SHORT else flat[:SHORT] + "…"
+    flat = " ".join(text[: 4 * SHORT].split())
+    # Cut first: half an escape would be worse than none.
+    return escape_cell(flat if len(flat) <= SHORT else flat[:SHORT] + "…")

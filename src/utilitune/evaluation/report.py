@@ -141,6 +141,8 @@ def read_per_query(path: Path | str) -> PerQuery:
     if tuple(head[: len(KEYS)]) != KEYS:
         raise DataError(f"{path}: starts with {','.join(head)[:80]!r}; expected the columns {','.join(KEYS)}, measures")
     measures = head[len(KEYS) :]
+    if len(set(measures)) < len(measures):
+        raise DataError(f"{path}:1: a measure has two columns; expected one of each: {','.join(measures)[:80]}")
     found: PerQuery = {}
     for row in rows:
         try:
@@ -148,7 +150,12 @@ def read_per_query(path: Path | str) -> PerQuery:
             own = found.setdefault((table, block, system), {})
             for measure, cell in zip(measures, cells, strict=True):
                 if cell:
-                    own.setdefault(measure, {})[query_id] = float(cell)
+                    values = own.setdefault(measure, {})
+                    if query_id in values:
+                        raise ValueError(f"query {query_id!r} stands there twice")
+                    if not math.isfinite(float(cell)):
+                        raise ValueError(f"{measure} is {cell}, expected a finite number or nothing")
+                    values[query_id] = float(cell)
         except ValueError as error:
             raise DataError(f"{path}:{rows.line_num}: not a line of per-query values ({error})") from error
     return found

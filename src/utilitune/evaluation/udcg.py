@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
+from utilitune.errors import ConfigError
 from utilitune.records.run import Qrels
 
 GAMMA = 1 / 3
 Unjudged = Literal["irrelevant", "skip"]
+UNJUDGED: tuple[Unjudged, ...] = get_args(Unjudged)
 
 
 def udcg(
@@ -58,6 +60,37 @@ def sigmoid(value: float) -> float:
     if value >= 0:
         return 1 / (1 + math.exp(-value))
     return math.exp(value) / (1 + math.exp(value))
+
+
+def check_gamma(gamma: float) -> None:
+    """Refuse a weight of distraction that is none.
+
+    Args:
+        gamma: The weight.
+
+    Raises:
+        ConfigError: If it is not a finite number >= 0.
+    """
+    if not 0 <= gamma < math.inf:
+        raise ConfigError(f"gamma is {gamma}; expected UDCG's weight of distraction, a number of at least 0")
+
+
+def as_unjudged(name: str) -> Unjudged:
+    """Return the view of passages without a judgement that a name stands for.
+
+    Args:
+        name: ``"irrelevant"`` or ``"skip"``.
+
+    Returns:
+        The same.
+
+    Raises:
+        ConfigError: For any other name.
+    """
+    for known in UNJUDGED:
+        if name == known:
+            return known
+    raise ConfigError(f"unjudged is {name!r}; expected one of: {', '.join(UNJUDGED)}")
 
 
 @dataclass
@@ -144,6 +177,8 @@ def udcg_at_k(
 
     if k < 1:
         raise ValueError(f"k is {k}; it must be at least 1")
+    check_gamma(gamma)
+    unjudged = as_unjudged(unjudged)
     scores = UdcgScores()
     for query_id, grades in qrels.items():
         ids = [passage_id for passage_id, _ in ranking(run.get(query_id, ()))[:k]]

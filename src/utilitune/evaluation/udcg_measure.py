@@ -23,9 +23,9 @@ from typing import Any
 import ir_measures
 from ir_measures.measures import Measure, ParamInfo, register, registry
 
-from utilitune.errors import DataError
+from utilitune.errors import ConfigError, DataError
 from utilitune.evaluation.ranking import ranking
-from utilitune.evaluation.udcg import GAMMA, udcg
+from utilitune.evaluation.udcg import GAMMA, check_gamma, udcg
 from utilitune.records.run import Qrels
 
 
@@ -47,6 +47,23 @@ class _UDCG(Measure):  # type: ignore[misc, unused-ignore]
         "raw": ParamInfo(dtype=bool, default=False, desc="the mean before the sigmoid"),
         "rel": ParamInfo(dtype=int, default=1, desc="minimum relevance score to be considered relevant (inclusive)"),
     }
+    def __init__(self, **params: Any) -> None:
+        """Take the parameters; a whole number is a weight too.
+
+        Args:
+            **params: ``cutoff``, ``gamma``, ``raw``, ``rel``.
+
+        Raises:
+            ConfigError: If ``gamma`` is not a finite number >= 0, or the cutoff below 1.
+        """
+        gamma, cutoff = params.get("gamma", GAMMA), params.get("cutoff")
+        if isinstance(gamma, int | float):
+            check_gamma(gamma)
+            params = {**params, **({"gamma": float(gamma)} if "gamma" in params else {})}
+        if isinstance(cutoff, int) and cutoff < 1:
+            raise ConfigError(f"UDCG@{cutoff}: expected a number of passages, at least 1")
+        super().__init__(**params)
+
     RUN_INPUTS = ("query_id", "doc_id", "score")
     QREL_INPUTS = ("query_id", "doc_id", "relevance")
 
@@ -94,7 +111,8 @@ def signed_utilities(
         relevant_from: Grade from which a passage is relevant; a passage without a judgement is not.
 
     Returns:
-        ``{query_id: {passage_id: u or −u}}``. A judged passage without a utility stands at 0, which adds nothing to
+        ``{query_id: {passage_id: u or −u}}``. Where all are exactly 0, 1 or −1 the measure cannot tell them from
+        judgements and refuses them: ``judged_utilities`` is the form for that, and for calls on parts. A judged passage without a utility stands at 0, which adds nothing to
         the sum, so that every judged query stays in the mean.
     """
     signed: dict[str, dict[str, float]] = {}
@@ -141,8 +159,14 @@ def _by_query(frame: Any, column: str) -> dict[str, dict[str, float]]:
 def _check_signed(signed: Mapping[str, Mapping[str, float]]) -> None:
     grades = [grade for own in signed.values() for grade in own.values()]
     outside = [grade for grade in grades if not -1 <= grade <= 1]
-    fix = "make them with utilitune.evaluation.udcg_measure.signed_utilities(utilities, qrels)"
     if outside:
-        raise DataError(f"UDCG reads signed utilities in [-1, 1], and found the grade {outside[0]}; {fix}")
-    if grades and all(grade in (0.0, 1.0) for grade in grades):
-        raise DataError(f"UDCG reads signed utilities, and found only grades of 0 and 1: judgements? {fix}")
+        raise DataError(
+            f"UDCG reads signed utilities in [-1, 1], and found the grade {outside[0]}; make them with "
+            "utilitune.evaluation.udcg_measure.signed_utilities(utilities, qrels)"
+        )
+    # Utilities of exactly 0 and 1 cannot be told from judgements; beside a column of their own they can.
+    if grades and all(grade in (-1.0, 0.0, 1.0) for grade in grades):
+        raise DataError(
+            "UDCG reads signed utilities, and found only whole grades: judgements? Give utilities a column of their own "
+            "with utilitune.evaluation.udcg_measure.judged_utilities(utilities, qrels)"
+        )

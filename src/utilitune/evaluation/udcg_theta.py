@@ -11,6 +11,7 @@ from pathlib import Path
 from utilitune.errors import DataError
 from utilitune.evaluation.udcg import sigmoid
 
+MEASURE = "UDCGtheta"
 Utilities = Sequence[float | None]
 Relevant = Sequence[bool | int | float | None]
 
@@ -77,6 +78,10 @@ class UdcgTheta:
         length = k if k is not None else max((len(row) for row in utilities), default=0)
         if length < 1:
             raise DataError("there are no passages to fit UDCGθ on")
+        if not strength > 0:
+            raise DataError(f"strength is {strength}; expected an inverse regularisation above 0")
+        if odd := next((value for value in correct if not 0 <= float(value) <= 1), None):
+            raise DataError(f"an answer is {odd} right; expected 0, 1 or a number between: leave out what has no answer")
         target = [int(float(value) > 0.5) for value in correct]
         if len(set(target)) < 2:
             raise DataError(
@@ -116,7 +121,7 @@ class UdcgTheta:
         """Write the weights as JSON."""
         from utilitune.records import write_json
 
-        write_json(Path(path), {"measure": "UDCGtheta", **asdict(self)})
+        write_json(Path(path), {"measure": MEASURE, **asdict(self)})
 
     @classmethod
     def load(cls, path: Path | str) -> UdcgTheta:
@@ -133,9 +138,15 @@ class UdcgTheta:
         """
         try:
             row = json.loads(Path(path).read_text(encoding="utf-8"))
+            if row["measure"] != MEASURE:
+                raise ValueError(f"measure {row['measure']!r}, expected {MEASURE!r}")
             alpha = tuple(float(weight) for weight in row["relevant_weights"])
             beta = tuple(float(weight) for weight in row["irrelevant_weights"])
             fitted = cls(float(row["bias"]), alpha, beta, int(row["n"]), str(row["generator"]))
+            if not all(map(math.isfinite, (fitted.bias, *alpha, *beta))):
+                raise ValueError("a weight that is no finite number")
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read ({error.strerror})") from error
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(f"{path}: not a file that UdcgTheta.save wrote ({error!r})") from error
         if len(alpha) != len(beta) or not alpha:

@@ -15,6 +15,7 @@ from utilitune.records.passage import Passage
 from utilitune.records.qrels import read_qrels, write_qrels
 from utilitune.records.query import Query, Turn
 from utilitune.records.report import Report
+from utilitune.records.rewrites import read_rewrites
 from utilitune.records.rows import read_rows, write_rows
 from utilitune.records.run import Qrels, Run
 from utilitune.records.share import check_share
@@ -46,6 +47,7 @@ __all__ = [
     "read_labels",
     "read_pairs",
     "read_qrels",
+    "read_rewrites",
     "read_rows",
     "read_run",
     "split_by_field",

@@ -120,6 +120,21 @@ def test_what_is_written_can_be_compared_again(tmp_path):
     assert "C text of c" in text
 
 
+def test_rankings_of_an_earlier_comparison_do_not_stay(tmp_path):
+    compare(systems(a=BEFORE, b=AFTER, c=AFTER), DATA, ["MRR@10"]).write(tmp_path)
+    (tmp_path / "runs" / "mine.trec").write_text("")
+    compare(systems(a=BEFORE, x=AFTER), DATA, ["MRR@10"]).write(tmp_path)
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["1-a.trec", "2-x.trec", "mine.trec"]
+
+
+def test_an_id_that_trec_cannot_hold_leaves_no_report(tmp_path):
+    run = Run({"q1": [("a\tb", 1.0)]})
+    found = compare(systems(a=run, b=run), Dataset(PASSAGES, DATA.queries, {"q1": {"a": 1.0}}), ["MRR@10"])
+    with pytest.raises(DataError):
+        found.write(tmp_path)
+    assert not (tmp_path / "report.json").exists()
+
+
 def test_systems_from_files(tmp_path):
     write_run(tmp_path / "one.trec.gz", BEFORE)
     result = evaluate(QRELS, {"only": AFTER}, ["MRR@10"])
@@ -141,6 +156,13 @@ def test_a_file_that_holds_no_values_by_query_is_refused(tmp_path):
         read_per_query(bad)
     bad.write_text("table,block,system,query_id,X\n,,s,q,0.5\n,,s,r\n")
     with pytest.raises(DataError, match=r"per_query\.csv:3"):
+        read_per_query(bad)
+    for cells, said in (("nan", "X is nan"), ("inf", "X is inf"), ("0.5\n,,s,q,0.7", "query 'q' stands there twice")):
+        bad.write_text(f"table,block,system,query_id,X\n,,s,q,{cells}\n")
+        with pytest.raises(DataError, match=rf"per_query\.csv:\d.*{said}"):
+            read_per_query(bad)
+    bad.write_text("table,block,system,query_id,X,X\n,,s,q,0.5,0.6\n")
+    with pytest.raises(DataError, match="two columns"):
         read_per_query(bad)
     with pytest.raises(DataError, match="cannot be read"):
         read_per_query(tmp_path / "none.csv")

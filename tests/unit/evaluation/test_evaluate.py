@@ -9,7 +9,7 @@ import pytest
 import pytrec_eval
 
 from utilitune.errors import ConfigError, DataError
-from utilitune.evaluation import evaluate
+from utilitune.evaluation import evaluate, render_table
 from utilitune.evaluation.fractional_ndcg import fractional_ndcg
 from utilitune.records import Answer, Dataset, Labels, Passage, Query, Run, UtilityLabel
 
@@ -155,9 +155,39 @@ def test_only_answered_must_be_asked_for_and_compares_common_queries():
     result = evaluate(qrels, runs, ["MRR@10"], only_answered=True)
     assert result.mean("x", "MRR@10") == 1.0
     assert result.coverage("x").startswith("scored 1 = 1 answered + 0 missing")
-    assert result.counts["x"]["missing queries left out, as asked"] == 1
+    assert result.counts["x"]["missing or empty, left out as asked"] == 1
     assert result.compare("x", "y")["MRR@10"].n == 1
     assert evaluate(qrels, runs, ["MRR@10"]).compare("x", "y")["MRR@10"].n == 2
+
+
+def test_only_answered_leaves_empty_lists_out_too():
+    qrels = {"q1": {"a": 1.0}, "q2": {"b": 1.0}, "q3": {"c": 1.0}}
+    result = evaluate(qrels, Run({"q1": [("x", 2.0), ("a", 1.0)], "q2": []}), ["MRR@10"], only_answered=True)
+    assert result.values("run", "MRR@10") == {"q1": 0.5}
+    assert result.coverage("run") == "scored 1 = 1 answered + 0 missing; 0 unjudged; 2 missing or empty, left out as asked"
+
+
+@pytest.mark.parametrize("grade", [0, -1, math.nan, math.inf])
+def test_a_grade_that_makes_everything_relevant_is_refused(grade):
+    with pytest.raises(ConfigError, match="relevant_from"):
+        evaluate({"q1": {"a": 0.0, "b": 1.0}}, Run({"q1": [("a", 1.0)]}), ["P@1"], relevant_from=grade)
+
+
+@pytest.mark.parametrize("options", [{"gamma": math.nan}, {"gamma": -0.1}, {"unjudged": "xyz"}])
+def test_options_of_udcg_out_of_range_are_refused(options):
+    with pytest.raises(ConfigError, match=next(iter(options))):
+        evaluate({"q1": {"a": 1.0}}, Run({"q1": [("a", 1.0)]}), ["UDCG@5"], utilities={"q1": {"a": 0.5}}, **options)
+
+
+def test_a_table_says_what_udcg_reads():
+    run = Run({"q1": [("a", 2.0), ("b", 1.0)]})
+    given = {"utilities": {"q1": {"a": 5.0, "b": 0.5}}, "utility_name": "abstention", "unjudged": "skip"}
+    result = evaluate({"q1": {"a": 1.0}}, run, ["UDCG@5"], **given)
+    assert result.notes == [
+        "UDCG: u is abstention, relevant from grade 1 of the judgements, γ 0.333, passages without a judgement left "
+        "out; 1 utilities lie outside [0, 1], where it is no UDCG"
+    ]
+    assert "u is abstention" in render_table(result.table("x"))
 
 
 def test_no_overlap_is_refused_and_names_both_sides():

@@ -139,6 +139,11 @@ def test_accuracy_per_query():
         ("No‑Response", True),
         ("", False),
         ("No response was given", False),
+        ("NO-RESPONSE: the document does not say.", True),
+        ("NO-RESPONSE NO-RESPONSE", True),
+        ("no-response\nQuestion: who", True),
+        ("NO-RESPONSES came", False),
+        ("Answer: NO-RESPONSE", False),
     ],
 )
 def test_abstention(text, said_so):

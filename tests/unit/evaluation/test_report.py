@@ -17,6 +17,7 @@ from utilitune.evaluation import (
     significance,
     write_report,
 )
+from utilitune.evaluation.markdown import escape_cell
 from utilitune.evaluation.report import read_per_query
 from utilitune.records import Run
 
@@ -206,6 +207,22 @@ def test_every_rendering_is_the_same_from_the_json():
     assert render_table(body) == render_table(made)
     assert markdown_table(body) == markdown_table(made)
     assert latex_table(body) == latex_table(made)
+
+
+def test_markdown_shows_text_and_nothing_else():
+    """Rendered, a hostile name must fetch nothing, link nowhere and be no heading."""
+    assert escape_cell("![x](http://evil/t.png)") == "![x\\](http://evil/t.png)"
+    assert escape_cell("[a]: javascript:x") == "[a\\]: javascript:x"
+    assert escape_cell("`code` *bold* _soft_ ~~gone~~") == "\\`code\\` \\*bold\\* \\_soft\\_ \\~\\~gone\\~\\~"
+    assert escape_cell("# head") == "\\# head" and escape_cell("__init__") == "\\_\\_init\\_\\_"
+    assert escape_cell("&lt;b&gt; & c") == "\\&lt;b\\&gt; & c"
+    assert escape_cell("a\x1b[31m\u202eb") == "a[31mb"
+    assert escape_cell("nDCG@10 of my_run: .5 [.4, .6]") == "nDCG@10 of my_run: .5 [.4, .6]"
+
+
+def test_latex_rows_do_not_begin_with_an_argument_of_the_line_before():
+    found = latex_table(Table("T", ["X"], [Row("first", {"X": RAW}), Row("[dev] bm25", {"X": RAW}), Row("*x", {"X": RAW})]))
+    assert "\n{}[dev] bm25 & " in found and "\n{}*x & " in found
 
 
 def test_values_by_query_are_read_back_exactly(tmp_path):

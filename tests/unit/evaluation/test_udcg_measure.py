@@ -1,12 +1,15 @@
 """UDCG inside ir-measures: the word, hand arithmetic, the same number as ours, judgements refused."""
 
+import math
 import random
 
 import ir_measures
 import pandas
 import pytest
+from ir_measures import RR
+from pandas import DataFrame
 
-from utilitune.errors import DataError
+from utilitune.errors import ConfigError, DataError
 from utilitune.evaluation import evaluate, udcg
 from utilitune.evaluation.udcg_measure import UDCG, judged_utilities, signed_utilities
 from utilitune.records import Run
@@ -67,10 +70,52 @@ def test_equals_evaluate_with_ties_missing_queries_and_missing_utilities(seed):
 
 
 def test_judgements_in_place_of_utilities_are_refused():
-    with pytest.raises(DataError, match="signed_utilities"):
-        ir_measures.calc_aggregate([UDCG @ 5], {"q": {"a": 1, "b": 0}}, {"q": {"a": 1.0}})
+    for grades in ({"a": 1, "b": 0}, {"a": 1, "b": -1, "c": 0}):
+        with pytest.raises(DataError, match="judged_utilities"):
+            ir_measures.calc_aggregate([UDCG @ 5], {"q": grades}, {"q": {"a": 1.0}})
     with pytest.raises(DataError, match="grade 2"):
         ir_measures.calc_aggregate([UDCG @ 5], {"q": {"a": 2, "b": 0}}, {"q": {"a": 1.0}})
+
+
+def test_utilities_of_exactly_0_and_1_have_a_form_of_their_own():
+    """A generator that never abstains: as signed utilities they look like judgements, beside a column they do not."""
+    utilities, qrels = {"q": {"a": 1.0, "b": 1.0, "c": 0.0}}, {"q": {"a": 1.0, "b": 0.0, "c": 0.0}}
+    run = {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}
+    with pytest.raises(DataError, match="judged_utilities"):
+        ir_measures.calc_aggregate([UDCG @ 3], signed_utilities(utilities, qrels), run)
+    run = DataFrame([("q", passage, score) for passage, score in run["q"].items()], columns=["query_id", "doc_id", "score"])
+    found = ir_measures.calc_aggregate([UDCG @ 3, RR], judged_utilities(utilities, qrels), run)
+    # (1 - 1/3 + 0) / 3
+    assert found[UDCG @ 3] == pytest.approx(1 / (1 + math.exp(-2 / 9)))
+    assert found[RR] == 1.0
+
+
+def test_a_part_of_the_queries_gives_the_same_numbers():
+    """As PyTerrier's batches do; its frames bring columns of their own along."""
+    utilities = {"q": {"a": 0.9, "b": 0.5}, "r": {"a": 1.0, "b": 0.0}}
+    judged = judged_utilities(utilities, {"q": {"a": 1.0, "b": 0.0}, "r": {"a": 0.0, "b": 1.0}})
+    run = DataFrame(
+        [(query_id, passage, score, "x") for query_id in "qr" for passage, score in (("a", 2.0), ("b", 1.0))],
+        columns=["query_id", "doc_id", "score", "docno"],
+    )
+    whole = {m.query_id: m.value for m in ir_measures.iter_calc([UDCG @ 2], judged, run)}
+    for query_id in "qr":
+        own, part = judged[judged["query_id"] == query_id], run[run["query_id"] == query_id]
+        assert {m.query_id: m.value for m in ir_measures.iter_calc([UDCG @ 2], own, part)} == {query_id: whole[query_id]}
+
+
+@pytest.mark.parametrize("parameters", [{"gamma": math.nan}, {"gamma": -1}, {"gamma": math.inf}, {"cutoff": 0}])
+def test_parameters_out_of_range_are_refused(parameters):
+    with pytest.raises(ConfigError):
+        UDCG(**parameters)
+
+
+def test_a_whole_number_is_a_weight():
+    assert ir_measures.parse_measure("UDCG(gamma=1)@5") == UDCG(gamma=1.0) @ 5
+    signed = {"q": {"a": 0.5, "b": -0.25}}
+    run = {"q": {"a": 2.0, "b": 1.0}}
+    found = ir_measures.calc_aggregate([UDCG(gamma=1) @ 2], signed, run)
+    assert list(found.values()) == pytest.approx([1 / (1 + math.exp(-(0.5 - 0.25) / 2))])
 
 
 def test_signed_utilities_by_hand():

@@ -69,6 +69,20 @@ def test_refusals(tmp_path):
     fitted = udcg_theta.fit([[0.1], [0.9]], [[1], [1]], [0, 1])
     with pytest.raises(DataError, match="1 positions"):
         fitted([0.1, 0.2], [1, 1])
+    for strength in (0, -1, math.nan):
+        with pytest.raises(DataError, match="strength"):
+            udcg_theta.fit([[0.1], [0.9]], [[1], [1]], [0, 1], strength=strength)
+    for odd in (math.nan, 2):
+        with pytest.raises(DataError, match="an answer is"):
+            udcg_theta.fit([[0.1], [0.9], [0.5]], [[1], [1], [0]], [0, 1, odd])
+    with pytest.raises(DataError, match="cannot be read"):
+        udcg_theta.load(tmp_path / "none.json")
+    fitted.save(tmp_path / "good.json")
+    for changes, said in (({"measure": "UDCG"}, "measure"), ({"bias": math.nan}, "finite"), ({"measure": None}, "measure")):
+        row = json.loads((tmp_path / "good.json").read_text()) | changes
+        (tmp_path / "odd.json").write_text(json.dumps(row))
+        with pytest.raises(DataError, match=said):
+            udcg_theta.load(tmp_path / "odd.json")
     bad = tmp_path / "bad.json"
     bad.write_text('{"bias": 1}')
     with pytest.raises(DataError, match=r"bad\.json"):

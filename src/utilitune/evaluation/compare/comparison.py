@@ -16,6 +16,7 @@ from utilitune.evaluation.evaluate import MEASURES, UtilityTable, evaluate
 from utilitune.evaluation.evaluation import Evaluation
 from utilitune.evaluation.ranking import ranking
 from utilitune.evaluation.report import write_report
+from utilitune.evaluation.udcg import GAMMA, Unjudged
 from utilitune.evaluation.significance import SEED
 from utilitune.evaluation.table import Table
 from utilitune.records import Answer, Dataset, Run, write_run
@@ -50,11 +51,19 @@ class Comparison:
             title: Heading.
             manifest: Everything that made the numbers.
         """
-        write_report(folder, [self.table], title=title, manifest=manifest, examples=self.examples)
+        rankings = Path(folder) / "runs"
+        written = set()
+        # First: an id that TREC cannot hold must not leave a report without its rankings.
         for number, (name, run) in enumerate(self.runs.items(), start=1):
             plain = "".join(char if char.isalnum() or char in "-_." else "-" for char in name)[:80]
             ranked = Run({query_id: ranking(scored) for query_id, scored in run.items()})
-            write_run(Path(folder) / "runs" / f"{number}-{plain}.trec", ranked, tag=plain or "run")
+            path = rankings / f"{number}-{plain}.trec"
+            write_run(path, ranked, tag=plain or "run")
+            written.add(path)
+        # An earlier comparison's, of more systems or other names; nothing else is called so.
+        for path in set(rankings.glob("[0-9]*-*.trec")) - written:
+            path.unlink()
+        write_report(folder, [self.table], title=title, manifest=manifest, examples=self.examples)
 
 
 def compare(
@@ -65,9 +74,12 @@ def compare(
     before: str | None = None,
     by: str | None = None,
     utilities: UtilityTable | None = None,
+    utility_name: str = "",
     answers: Mapping[str, Sequence[Answer]] | None = None,
     rewrites: Mapping[str, Mapping[str, str]] | None = None,
     relevant_from: float | None = None,
+    gamma: float = GAMMA,
+    unjudged: Unjudged = "irrelevant",
     ties: str = "trec",
     cluster_by: str | None = None,
     limit: int = LIMIT,
@@ -83,9 +95,12 @@ def compare(
         before: The system that all others are compared with; the first when not given.
         by: The measure that largest changes are looked for by; the first when not given.
         utilities: ``{query_id: {passage_id: u}}``, for UDCG and shown with the passages.
+        utility_name: As in ``evaluate``.
         answers: ``{system: answers}``, for the answer measures and shown.
         rewrites: ``{system: {query_id: search text}}``, shown.
         relevant_from: As in ``evaluate``.
+        gamma: As in ``evaluate``.
+        unjudged: As in ``evaluate``.
         ties: As in ``evaluate``, for runs.
         cluster_by: ``"conversation"``: intervals and tests take whole conversations of the data set; ``"query"``: each
             query stands for itself; when not given, by conversation where the data set has conversations.
@@ -116,8 +131,11 @@ def compare(
             runs,
             asked,
             utilities=utilities,
+            utility_name=utility_name,
             answers=given or None,
             relevant_from=relevant_from,
+            gamma=gamma,
+            unjudged=unjudged,
             ties=ties,
             seed=seed,
         )

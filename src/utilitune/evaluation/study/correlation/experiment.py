@@ -221,9 +221,6 @@ def _checked(
         raise ConfigError(f"ideal is {ideal}; expected at least 1 passage, or None for no ideal rankings")
     if relevance == "contains":
         return lengths, 1.0
-    # At 0 or below, passages that were judged worthless would be relevant.
-    if relevant_from is not None and not 0 < relevant_from < math.inf:
-        raise ConfigError(f"relevant_from (--relevant-from) is {relevant_from}; expected a grade above 0")
     return lengths, threshold(dataset.qrels, parse_measures(["P@1"]), relevant_from)
 
 
