@@ -10,7 +10,7 @@ from utilitune.evaluation.classical import check_grades, classical, threshold
 from utilitune.evaluation.clusters import Clusters
 from utilitune.evaluation.evaluation import LEFT_OUT, Evaluation
 from utilitune.evaluation.expected_ties import TIES, check_ties, expected_over_ties
-from utilitune.evaluation.measures import Measure, parse_measures
+from utilitune.evaluation.measures import LESS_IS_BETTER, Measure, parse_measures
 from utilitune.evaluation.ranking import RankedRun, rank_run
 from utilitune.evaluation.significance import SEED
 from utilitune.evaluation.udcg import GAMMA, Unjudged, udcg_at_k
@@ -115,6 +115,8 @@ def evaluate(
     if any(measure.kind == "utility" for measure in asked):
         named = utility_name or (utilities.names()[0] if isinstance(utilities, Labels) else "")
         notes.append(_what_udcg_reads(named, level, gamma, unjudged, counts))
+    if falling := [measure.name for measure in asked if measure.family in LESS_IS_BETTER]:
+        notes.append(f"{', '.join(falling)}: less is better, so that what is counted as won there is lost")
     return Evaluation([measure.name for measure in asked], ordered, counts, seed, clusters, notes)
 
 
@@ -216,7 +218,12 @@ def _score_utility(
                 f"run {system!r}: {scores.missing_utilities} of {scores.passages} passages at the first {k} "
                 f"ranks have no utility and drop out of {measure.name}"
             )
-        per_query[system][measure.name] = scores.raw if measure.family == "rawUDCG" else scores.values
+        per_query[system][measure.name] = {
+            "UDCG": scores.values,
+            "rawUDCG": scores.raw,
+            "distraction": scores.distraction,
+            "hardDistractors": scores.hard,
+        }[measure.family]
         counts[system] |= {
             f"passages in UDCG@{k}": scores.passages,
             f"without utility in UDCG@{k}": scores.missing_utilities,

@@ -37,11 +37,14 @@ FAMILIES: dict[str, Family] = {
     "AP": Family("classical", "allowed", "average precision"),
     "UDCG": Family("utility", "needed", "utility and distraction of the first k passages, sigmoid form"),
     "rawUDCG": Family("utility", "needed", "the same, before the sigmoid"),
+    "distraction": Family("utility", "needed", "utility of the irrelevant among the first k passages; less is better"),
+    "hardDistractors": Family("utility", "needed", "share of irrelevant passages of u > 0.8; less is better"),
     "EM": Family("answer", "none", "normalised answer equals a gold answer"),
     "F1": Family("answer", "none", "token overlap with the best gold answer"),
     "contains": Family("answer", "none", "a gold answer occurs in the answer, on word boundaries"),
 }
 ALIASES = {"MRR": "RR", "NDCG": "nDCG", "Recall": "R", "MAP": "AP", "accuracy": "contains"}
+LESS_IS_BETTER = ("distraction", "hardDistractors")
 BINARY = ("RR", "R", "P", "Success", "AP")
 
 _NAME = re.compile(r"([A-Za-z0-9]+)(?:@([1-9][0-9]*))?")

@@ -12,6 +12,8 @@ from utilitune.records.run import Qrels
 
 GAMMA = 1 / 3
 Unjudged = Literal["irrelevant", "skip"]
+HARD = 0.8
+"""Utility above which an irrelevant passage is a hard distractor (arXiv 2510.21440)."""
 UNJUDGED: tuple[Unjudged, ...] = get_args(Unjudged)
 
 
@@ -100,6 +102,9 @@ class UdcgScores:
     Attributes:
         values: ``{query_id: UDCG}``; 0 for a missing query or an empty list.
         raw: The same before the sigmoid.
+        distraction: Sum of the utilities of irrelevant passages over the passages there, as UDCG's sum holds it before
+            γ; 0 where there is none.
+        hard: Share of the passages there that are irrelevant and have ``u > 0.8``.
         passages: Passages at the first k ranks, in all.
         missing_utilities: Of these, without a finite utility (left out of the sum, counted in k).
         unjudged_passages: Of these, without a judgement.
@@ -108,6 +113,8 @@ class UdcgScores:
 
     values: dict[str, float] = field(default_factory=dict)
     raw: dict[str, float] = field(default_factory=dict)
+    distraction: dict[str, float] = field(default_factory=dict)
+    hard: dict[str, float] = field(default_factory=dict)
     passages: int = 0
     missing_utilities: int = 0
     unjudged_passages: int = 0
@@ -187,6 +194,9 @@ def udcg_at_k(
         )
         scores.values[query_id] = udcg(values, labels, gamma)
         scores.raw[query_id] = udcg(values, labels, gamma, raw=True)
+        misleading = [u for u, label in zip(values, labels, strict=True) if u is not None and label is False]
+        scores.distraction[query_id] = math.fsum(misleading) / len(ids) if ids else 0.0
+        scores.hard[query_id] = sum(u > HARD for u in misleading) / len(ids) if ids else 0.0
         scores.passages += len(ids)
         scores.missing_utilities += values.count(None)
         scores.unjudged_passages += sum(passage_id not in grades for passage_id in ids)

@@ -190,6 +190,21 @@ def test_a_table_says_what_udcg_reads():
     assert "u is abstention" in render_table(result.table("x"))
 
 
+def test_distraction_by_hand():
+    qrels = {"q1": {"a": 1.0, "b": 0.0}, "q2": {"a": 1.0}, "q3": {"a": 1.0}, "q4": {"a": 1.0}}
+    utilities = {"q1": {"a": 0.9, "b": 0.85, "c": 0.4}, "q2": {"a": 0.95, "d": 0.8}}
+    run = Run({"q1": [("a", 3.0), ("b", 2.0), ("c", 1.0)], "q2": [("a", 3.0), ("d", 2.0), ("x", 1.0)], "q3": []})
+    measures = ["distraction@3", "hardDistractors@3", "distraction@1"]
+    result = evaluate(qrels, run, measures, utilities=utilities)
+    # q2: u of exactly .8 is not above it; x has no utility and stays in k.
+    assert result.values("run", "distraction@3") == pytest.approx({"q1": 1.25 / 3, "q2": 0.8 / 3, "q3": 0, "q4": 0})
+    assert result.values("run", "hardDistractors@3") == pytest.approx({"q1": 1 / 3, "q2": 0, "q3": 0, "q4": 0})
+    assert set(result.values("run", "distraction@1").values()) == {0.0}
+    assert "distraction@3, hardDistractors@3, distraction@1: less is better" in result.notes[-1]
+    skipped = evaluate(qrels, run, ["distraction@3"], utilities=utilities, unjudged="skip")
+    assert skipped.values("run", "distraction@3") == pytest.approx({"q1": 0.85 / 3, "q2": 0, "q3": 0, "q4": 0})
+
+
 def test_no_overlap_is_refused_and_names_both_sides():
     with pytest.raises(DataError, match=r"holds q-1, the judgements q1"):
         evaluate({"q1": {"a": 1.0}}, Run({"q-1": [("a", 1.0)]}), ["MRR@10"])
