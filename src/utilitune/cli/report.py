@@ -14,7 +14,10 @@ NAME = "report"
 
 
 def command(
-    run_dir: Annotated[Path, typer.Argument(help="Output folder of run, evaluate or compare.", show_default=False)],
+    run_dir: Annotated[
+        Path,
+        typer.Argument(help="Output folder of run, evaluate, compare, win-rate, judge or study.", show_default=False),
+    ],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Where to write; RUN_DIR/report unless given.")
     ] = None,

@@ -58,6 +58,10 @@ def test_end_to_end_with_a_random_model(here, model):
     after = json.loads((here / "out" / "correlation.json").read_text())
     assert after["correlations"] == told["correlations"]
     assert all(part["computed"] == 0 for part in after["timing"].values()), "everything came from the store"
+    page = CliRunner().invoke(app, ["report", "out"])
+    assert page.exit_code == 0, (page.output, page.exception)
+    html = (here / "out" / "report" / "report.html").read_text()
+    assert "mean question-gain" in html and "no evaluation yet" not in html
 
 
 @pytest.mark.parametrize(

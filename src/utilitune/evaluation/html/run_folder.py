@@ -10,6 +10,7 @@ from typing import Any
 
 from utilitune.errors import DataError, UtilituneError
 from utilitune.evaluation.compare.side import Side
+from utilitune.evaluation.html.findings import READERS
 from utilitune.evaluation.report import PerQuery, read_per_query
 from utilitune.records import (
     Answer,
@@ -20,7 +21,7 @@ from utilitune.records import (
     read_answers,
     read_json,
     read_labels,
-    read_rows,
+    read_rewrites,
     read_run,
 )
 
@@ -64,17 +65,19 @@ class RunFolder:
         """Look at the folder.
 
         Args:
-            path: Output folder of ``run``, ``evaluate`` or ``compare``.
+            path: Output folder of ``run``, ``evaluate`` or ``compare``, or of a study or judge alone.
 
         Raises:
             DataError: If it is none of these.
         """
         self.path = Path(path)
         self.home = self.path / "evaluate" if (self.path / "evaluate" / "report.json").is_file() else self.path
-        if not (self.home / "report.json").is_file() and not any(self.path.glob(f"*/{STAGE}")):
+        self._stages = sorted(self.path.glob(f"*/{STAGE}"))
+        scored = (self.home / "report.json").is_file()
+        if not scored and not self._stages and not any(next(self.path.rglob(name), None) for name in READERS):
             raise DataError(
-                f"{path}: found neither report.json nor a stage's {STAGE}; expected the output folder of "
-                "`utilitune run`, `utilitune evaluate` or `utilitune compare`"
+                f"{path}: found neither report.json nor a stage's {STAGE} nor {', '.join(READERS)}; expected the output "
+                "folder of `utilitune run`, `evaluate`, `compare`, `win-rate`, `judge` or `study`"
             )
 
     def file(self, name: str) -> Path | None:
@@ -98,15 +101,15 @@ class RunFolder:
             if not isinstance(found, dict) or not {"tables", "counts", "notes"} <= found.keys():
                 raise DataError(f"{self.home / 'report.json'}: not a report of ours (no tables, counts, notes)")
             return empty | found
-        records = [read_json(path) for path in sorted(self.path.glob(f"*/{STAGE}"))]
+        records = [read_json(path) for path in self._stages]
         counts = {
             record["stage"]: {kind: count for kind, count in record["counts"].items() if isinstance(count, int)}
             for record in records
             if "counts" in record
         }
         stages = {record["stage"]: record for record in records}
-        note = "This run has no evaluation yet: stage 'evaluate' did not finish."
-        return empty | {"counts": counts, "notes": [note], "manifest": {"stages": stages}}
+        notes = ["This run has no evaluation yet: stage 'evaluate' did not finish."] if records else []
+        return empty | {"counts": counts, "notes": notes, "manifest": {"stages": stages} if stages else {}}
 
     @cached_property
     def per_query(self) -> PerQuery:
@@ -172,7 +175,7 @@ class RunFolder:
         return Side(
             name,
             self.run(source.run.replace("{block}", block)),
-            {str(row["query_id"]): str(row["text"]) for _, row in read_rows(rewrites)} if rewrites else {},
+            read_rewrites(rewrites) if rewrites else {},
             {answer.query_id: answer.answer for answer in answers},
         )
 
