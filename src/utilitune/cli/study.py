@@ -166,6 +166,10 @@ def correlation(
         Path | None,
         typer.Option(help="Answers of this generator to this prompt, such as an earlier OUT/answers.jsonl: not asked."),
     ] = None,
+    theta: Annotated[
+        list[Path] | None,
+        typer.Option(help="theta-K.json of a study of other data: UDCGθ as fitted there, a row; one a list length."),
+    ] = None,
     split: Split = Part.all,
     limit: Limit = None,
     seed: Seed = 13,
@@ -185,6 +189,7 @@ def correlation(
     from utilitune.evaluation import study_correlation, write_correlation
     from utilitune.evaluation.study.correlation.found import RELEVANCES
     from utilitune.evaluation.study.correlation.table import correlation_text
+    from utilitune.evaluation.udcg_theta import UdcgTheta
     from utilitune.generator import load_generator
     from utilitune.records import read_answers
     from utilitune.scoring import make_utility
@@ -200,6 +205,7 @@ def correlation(
     utilities, wholes = ([make_utility(name) for name in names or []] for names in (utility, set_utility))
     of_u = make_utility(u)
     given = read_answers(answers) if answers is not None else []
+    fits = [UdcgTheta.load(path) for path in theta or []]
     dataset = open_data(data, on_bad_line, split)
     systems = _systems(retriever or ["bm25"], dataset)
     study = study_correlation(
@@ -218,6 +224,7 @@ def correlation(
         position=position or None,
         ideal=ideal or None,
         answers=given,
+        theta=fits,
         limit=limit,
         seed=seed,
         store=kept,

@@ -13,6 +13,7 @@ from utilitune.evaluation import study_correlation, udcg
 from utilitune.evaluation.study.correlation.rank import Draws
 from utilitune.evaluation.study.correlation.table import correlation_text
 from utilitune.evaluation.study.correlation.theta import fit_theta, folds_of, theta_by_chance, theta_scores
+from utilitune.evaluation.udcg_theta import UdcgTheta
 from utilitune.records import Passage, Run
 from utilitune.retrieval import Bm25Retriever
 
@@ -286,6 +287,43 @@ def test_chance_is_told_beside_theta(study):
     assert study.as_dict()["theta_by_chance"]["value"] == chance.value
     assert theta_by_chance(study.lists, seed=13) == chance
     assert theta_by_chance(study.lists, seed=14) != chance
+
+
+def test_a_fit_carries_over_to_other_questions(tmp_path):
+    """Fitted on one planted world, saved, loaded, applied to another of the same rule; and one of the contrary rule."""
+    dataset, run = planted(questions=120, seed=1)
+    study = study_correlation(dataset, Judge(), {"run": run}, [3, 5], **ALONE)
+    elsewhere, run = planted(questions=60, seed=7)
+    fits = [study.theta[k] for k in (3, 5)]
+    for fit in fits:
+        fit.save(tmp_path / f"theta-{fit.k}.json")
+    loaded = [UdcgTheta.load(tmp_path / f"theta-{k}.json") for k in (3, 5)]
+    found = study_correlation(elsewhere, Judge(), {"run": run}, [1, 3, 5], theta=loaded, **ALONE)
+    own = found.correlation("UDCGθ, fitted elsewhere", 5)
+    assert own.spearman.low > 0.5
+    assert found.correlation("UDCGθ, fitted elsewhere").lengths == (3, 5), "its k is fixed"
+    ranked = next(each for each in found.lists if each.k == 3)
+    assert ranked.values["UDCGθ, fitted elsewhere"] == fits[0](ranked.utilities, ranked.relevant)
+    contrary = replace(fits[1], relevant_weights=tuple(-w for w in fits[1].relevant_weights))
+    contrary = replace(contrary, irrelevant_weights=tuple(-w for w in fits[1].irrelevant_weights))
+    turned = study_correlation(elsewhere, Judge(), {"run": run}, [5], theta=[contrary], **ALONE)
+    assert turned.correlation("UDCGθ, fitted elsewhere", 5).spearman.high < 0
+    assert "UDCGθ, fitted elsewhere" not in study.metrics
+
+
+def test_a_fit_of_another_generator_is_noted(world, study):
+    dataset, run = world
+    fit = replace(study.theta[5], generator="another")
+    found = study_correlation(dataset, Judge(), {"run": run}, [5], theta=[fit], **ALONE)
+    assert any("on answers of another, and applied to those of" in note for note in found.notes)
+    assert found.manifest["options"]["theta"]["5"]["generator"] == "another"
+
+
+@pytest.mark.parametrize(("ks", "said"), [((5, 5), "two fits"), ((3,), "its k is fixed")])
+def test_fits_that_do_not_belong_are_refused(world, study, ks, said):
+    dataset, run = world
+    with pytest.raises(ConfigError, match=said):
+        study_correlation(dataset, Judge(), {"run": run}, [5], theta=[study.theta[k] for k in ks], **ALONE)
 
 
 def test_chance_covers_what_noise_gives():

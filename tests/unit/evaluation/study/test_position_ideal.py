@@ -130,7 +130,7 @@ def test_files_hold_everything_and_are_the_same_twice(world, tmp_path):
     ]
     paths = write_correlation(tmp_path / "a", made[0])
     again = write_correlation(tmp_path / "b", made[1])
-    names = ("lists.csv", "answers.jsonl", "labels.jsonl", "theta-3.json")
+    names = ("lists.csv", "answers.jsonl", "labels.jsonl", "theta-1.json", "theta-3.json")
     figures = ("correlation.svg", "lengths.svg", "position.svg", "ideal.svg")
     assert set(paths) == {"correlation.json", "table.txt", "table.md", *names, *figures}
     for name in (*names, *figures):

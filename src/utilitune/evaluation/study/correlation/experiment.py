@@ -19,7 +19,7 @@ from utilitune.evaluation.significance import SEED
 from utilitune.evaluation.study.correlation.found import Found, Relevance, System, find_passages
 from utilitune.evaluation.study.correlation.ideal import study_ideal
 from utilitune.evaluation.study.correlation.known import Known, candidates, make_lists, passage_lists, single_passages
-from utilitune.evaluation.study.correlation.metrics import ABLATIONS, METRICS, THETA, score_lists, score_whole_lists
+from utilitune.evaluation.study.correlation.metrics import ABLATIONS, ELSEWHERE, METRICS, THETA, score_lists, score_whole_lists
 from utilitune.evaluation.study.correlation.position import position_cases, study_position
 from utilitune.evaluation.study.correlation.rank import RESAMPLES, Draws, Estimate
 from utilitune.evaluation.study.correlation.ranked_list import RankedList
@@ -68,6 +68,7 @@ def study_correlation(
     position: int | None = POSITION,
     ideal: int | None = IDEAL,
     answers: Sequence[Answer] = (),
+    theta: Sequence[UdcgTheta] = (),
     limit: int | None = None,
     seed: int = SEED,
     folds: int = FOLDS,
@@ -100,6 +101,7 @@ def study_correlation(
         position: Passages a list of the position study; ``None`` leaves it out.
         ideal: Passages of an ideal ranking; ``None`` leaves them out.
         answers: Answers of this generator to this prompt that are there already.
+        theta: Fits of UDCGθ on other data, one a list length at most: a row of their own.
         limit: Questions at most, in seeded order; a larger limit extends a smaller one.
         seed: Seed of the order and all resampling.
         folds: Folds of UDCGθ's cross-validation, whole questions, >= 2.
@@ -112,12 +114,14 @@ def study_correlation(
         The study.
 
     Raises:
-        ConfigError: For an unknown name, an option out of range, or fractional grades without ``relevant_from``.
+        ConfigError: For an unknown name, an option out of range, fractional grades without ``relevant_from``, or fits of
+            UDCGθ that are two of one length or of a length that is not studied.
         DataError: If no question can be studied, or runs and data do not fit.
         ThresholdError: If too many labels failed; responses got so far are in the store.
     """
     lengths, level = _checked(ks, folds, ideal, dataset, relevance, relevant_from)
     answer_judge(answer_measure, answer_prompt)
+    given = _by_length(theta, lengths)
     if POOLED in systems:
         raise ConfigError(f"a retriever is named {POOLED!r}, as all of them together are; give it another name")
     own, others = make_utility(u), [make_utility(spec) for spec in utilities]
@@ -137,9 +141,12 @@ def study_correlation(
     lists = make_lists(known, lengths, counts)
     score_lists(lists, found.dataset.qrels, gamma=gamma, level=level)
     score_whole_lists(lists, sets, [each.name for each in wholes])
-    theta, reasons = _cross_validate(lists, lengths, folds, generator.identity.model)
+    fitted, reasons = _cross_validate(lists, lengths, folds, generator.identity.model)
+    for ranked in lists:
+        if ranked.k in given:
+            ranked.values[ELSEWHERE] = given[ranked.k](ranked.utilities, ranked.relevant)
     chance = theta_by_chance(lists, folds, seed=seed)
-    names = [*METRICS, *(f"mean {each}" for each in known.others), *(each.name for each in wholes), *ABLATIONS]
+    names = [*METRICS, *([ELSEWHERE] if given else []), *(f"mean {each}" for each in known.others), *(each.name for each in wholes), *ABLATIONS]
     numbers = {query.id: number for number, query in enumerate(found.queries)}
     draws = Draws(len(numbers), resamples=resamples, seed=seed)
     blocks = {POOLED: lists} if len(systems) > 1 else {}
@@ -169,13 +176,13 @@ def study_correlation(
         accuracy={block: {k: _accuracy(rows, k) for k in lengths} for block, rows in blocks.items()},
         position=moved,
         ideal=best,
-        theta=theta,
+        theta=fitted,
         theta_by_chance=chance,
         labels=labels,
         answers=[each.answer for each in reader.outcomes.values()],
         counts=dict(counts),
         timing=timing,
-        notes=[*reader.warnings.values(), *_given(counts), *_notes(lists, lengths, reasons, chance)],
+        notes=[*reader.warnings.values(), *_given(counts), *_elsewhere(given, generator.identity.model), *_notes(lists, lengths, reasons, chance)],
         manifest=manifest(
             command,
             seed=seed,
@@ -194,6 +201,7 @@ def study_correlation(
                 "folds": folds,
                 "resamples": resamples,
                 "max_failed": max_failed,
+                "theta": {str(k): {"n": fit.n, "generator": fit.generator} for k, fit in given.items()},
             },
             label_sets=reader.label_sets,
             generator=generator.identity.as_dict(),
@@ -222,6 +230,27 @@ def _checked(
     if relevance == "contains":
         return lengths, 1.0
     return lengths, threshold(dataset.qrels, parse_measures(["P@1"]), relevant_from)
+
+
+def _by_length(theta: Sequence[UdcgTheta], lengths: Sequence[int]) -> dict[int, UdcgTheta]:
+    found: dict[int, UdcgTheta] = {}
+    for fit in theta:
+        if fit.k in found:
+            raise ConfigError(f"two fits of {THETA} (--theta) are for k = {fit.k}; expected one a list length")
+        if fit.k not in lengths:
+            raise ConfigError(
+                f"a fit of {THETA} (--theta) is for k = {fit.k}, but lists of {', '.join(map(str, lengths))} are studied; "
+                "its k is fixed: add it to -k or leave the fit out"
+            )
+        found[fit.k] = fit
+    return found
+
+
+def _elsewhere(given: Mapping[int, UdcgTheta], model: str) -> list[str]:
+    others = sorted({fit.generator or "an unnamed generator" for fit in given.values() if fit.generator != model})
+    if not others:
+        return []
+    return [f"{ELSEWHERE}: on answers of {', '.join(others)}, and applied to those of {model}"]
 
 
 @contextmanager

@@ -24,7 +24,7 @@ def write_correlation(folder: Path | str, study: CorrelationStudy) -> dict[str, 
 
     Returns:
         The paths, by file name: ``correlation.json``, ``table.txt``, ``table.md``, ``lists.csv``, ``answers.jsonl``,
-        ``labels.jsonl`` (utilities of single passages), ``theta-K.json`` (UDCGθ of the longest lists, for other data),
+        ``labels.jsonl`` (utilities of single passages), ``theta-K.json`` (UDCGθ of each list length, for other data),
         ``correlation.svg``, ``lengths.svg``, ``position.svg``, ``ideal.svg``; those of parts that were left out are
         not there.
 
@@ -44,9 +44,8 @@ def write_correlation(folder: Path | str, study: CorrelationStudy) -> dict[str, 
     write_text(place("lists.csv"), lists_csv(study))
     write_answers(place("answers.jsonl"), study.answers)
     write_labels(place("labels.jsonl"), Labels(study.labels.rows, study.manifest))
-    if study.theta:
-        k = max(study.theta)
-        study.theta[k].save(place(f"theta-{k}.json"))
+    for k, fitted in study.theta.items():
+        fitted.save(place(f"theta-{k}.json"))
     write_text(place("correlation.svg"), correlation_svg(study))
     write_text(place("lengths.svg"), lengths_svg(study))
     if study.position is not None:

@@ -16,6 +16,8 @@ from utilitune.scoring.list_measures import LIST_MEASURES, ListMeasure
 CLASSICAL = {"Precision": "P", "Recall": "R", "HITS": "Success", "MAP": "AP", "MRR": "RR", "nDCG": "nDCG"}
 """Metric -> its family in ``measures``."""
 NDCG, UDCG, THETA = "nDCG", "UDCG", "UDCGθ"
+ELSEWHERE = "UDCGθ, fitted elsewhere"
+"""Fits of other data, which were given; they have seen nothing of this study."""
 BASELINES = (NDCG, UDCG)
 """What every metric is compared with: the usual one, and for UDCG's ablations the whole."""
 ListMetric = Callable[[RankedList, float], float | None]

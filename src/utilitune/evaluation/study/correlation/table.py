@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from utilitune.evaluation.markdown import escape_cell
+from utilitune.evaluation.rendering import p_text
 from utilitune.evaluation.significance import Significance
 from utilitune.evaluation.study.correlation.ideal import BINARY, IdealStudy
 from utilitune.evaluation.study.correlation.metrics import BASELINES, NDCG
@@ -152,7 +153,8 @@ def _change(found: Significance | None) -> str:
     if found is None or found.difference is None:
         return DASH
     interval = "" if found.low is None or found.high is None else f" [{found.low:+.3f}, {found.high:+.3f}]"
-    return f"{found.difference:+.3f}{interval}".replace("-", "−")
+    tested = "" if found.p is None else f" {p_text({'p': found.p, 'p_holm': found.p_holm})}"
+    return f"{found.difference:+.3f}{interval}".replace("-", "−") + tested
 
 
 def _aligned(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
