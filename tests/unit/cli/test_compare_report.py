@@ -8,7 +8,18 @@ import pytest
 from typer.testing import CliRunner
 
 from utilitune.cli import app
-from utilitune.records import Dataset, Passage, Query, Run, Turn, write_dataset, write_run
+from utilitune.records import (
+    Dataset,
+    Labels,
+    Passage,
+    Query,
+    Run,
+    Turn,
+    UtilityLabel,
+    write_dataset,
+    write_labels,
+    write_run,
+)
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "evaluation"))
 from finished_run import finished_run
@@ -83,3 +94,48 @@ def test_conversations_and_expected_ties_as_typed(tmp_path):
     wrong = run("evaluate", world, "--run", files[0], "--cluster-by", "topic", "-o", tmp_path / "four")
     assert "known: conversation, query" in str(wrong.exception)
     assert "known: trec, expected" in str(run("compare", *files, "-d", world, "--ties", "best", "-o", "five").exception)
+
+
+def test_gamma_and_unjudged_reach_udcg_in_evaluate_and_compare(tmp_path):
+    # a is relevant with u .9, b is judged irrelevant with u .6, x is not judged, u .3.
+    world = Dataset(
+        [Passage("a", "A."), Passage("b", "B."), Passage("x", "X.")], [Query("q", "Q?")], {"q": {"a": 1, "b": 0}}
+    )
+    write_dataset(tmp_path / "data", world)
+    write_run(tmp_path / "r.trec", Run({"q": [("a", 3.0), ("b", 2.0), ("x", 1.0)]}))
+    write_labels(
+        tmp_path / "labels.jsonl",
+        Labels([UtilityLabel("q", (p,), u, "ok", "abstention@0") for p, u in {"a": 0.9, "b": 0.6, "x": 0.3}.items()]),
+    )
+    run_file, measured = (
+        tmp_path / "r.trec",
+        ("--labels", tmp_path / "labels.jsonl", "-m", "rawUDCG@3", "-m", "distraction@3", "-q"),
+    )
+    for number, (options, expected) in enumerate(
+        [
+            ((), (0.9 - 0.9 / 3) / 3),
+            (("--gamma", "1"), 0.0),
+            (("--unjudged", "skip"), (0.9 - 0.6 / 3) / 3),
+        ]
+    ):
+        for verb in (
+            ("evaluate", tmp_path / "data", "--run", run_file),
+            ("compare", f"s={run_file}", f"t={run_file}", "--data", tmp_path / "data"),
+        ):
+            out = tmp_path / f"{verb[0]}{number}"
+            done = run(*verb, *measured, *options, "-o", out)
+            assert done.exit_code == 0, done.output
+            table = json.loads((out / "report.json").read_text())["tables"][0]
+            assert table["rows"][0]["cells"]["rawUDCG@3"]["mean"] == pytest.approx(expected)
+            distraction = 0.6 / 3 if "--unjudged" in options else (0.6 + 0.3) / 3
+            assert table["rows"][0]["cells"]["distraction@3"]["mean"] == pytest.approx(distraction)
+            assert "less is better" in done.stdout
+            gamma = "1" if "--gamma" in options else "0.333"
+            assert f"u is abstention, relevant from grade 1 of the judgements, γ {gamma}" in " ".join(
+                done.stdout.split()
+            )
+    bad = run("evaluate", tmp_path / "data", "--run", run_file, *measured, "--unjudged", "xyz", "-o", tmp_path / "bad")
+    assert "unjudged is 'xyz'" in str(bad.exception)
+    assert run(
+        "evaluate", tmp_path / "data", "--run", run_file, *measured, "--gamma", "nan", "-o", tmp_path / "nan"
+    ).exit_code

@@ -219,3 +219,10 @@ def test_refusals_name_the_fix():
         compare([System("a", values={"X": {"q": 1.0}}), System("b", values={"Y": {"q": 1.0}})])
     with pytest.raises(ConfigError, match="'b' was not scored by X"):
         compare([System("a", values={"X": {"q": 1.0}}), System("b", values={"Y": {"q": 1.0}})], measures=["X"])
+
+
+def test_where_less_is_better_an_unknown_value_is_not_the_best_one():
+    values = {"s": {"distraction@2": {"q": 0.5}}, "t": {"distraction@2": {"q": 0.4, "r": 0.9}}}
+    filled, counts = same_queries(values)
+    assert filled == {"s": {"distraction@2": {"q": 0.5}}, "t": {"distraction@2": {"q": 0.4}}}
+    assert counts["s"] == counts["t"] == {"not known of every system in distraction@2, left out": 1}

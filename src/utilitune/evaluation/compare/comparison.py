@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from utilitune.errors import ConfigError, DataError
+from utilitune.evaluation.classical import threshold
 from utilitune.evaluation.clusters import Clusters, find_clusters
 from utilitune.evaluation.compare.changes import LIMIT, Example, largest_changes
 from utilitune.evaluation.compare.side import Side
 from utilitune.evaluation.compare.system import System
 from utilitune.evaluation.evaluate import MEASURES, UtilityTable, evaluate
 from utilitune.evaluation.evaluation import Evaluation
+from utilitune.evaluation.measures import LESS_IS_BETTER
 from utilitune.evaluation.ranking import ranking
 from utilitune.evaluation.report import write_report
 from utilitune.evaluation.udcg import GAMMA, Unjudged
@@ -148,7 +150,7 @@ def compare(
     base = before or names[0]
     said = {name: {answer.query_id: answer.answer for answer in own} for name, own in (answers or {}).items()}
     sides = {name: Side(name, runs.get(name), (rewrites or {}).get(name, {}), said.get(name, {})) for name in names}
-    level = 1.0 if relevant_from is None else relevant_from
+    level = threshold({}, (), relevant_from)
     examples = [
         largest_changes(
             evaluation,
@@ -183,7 +185,7 @@ def same_queries(
         measures: Which measures; those that all systems have when not given.
 
     Returns:
-        The values, 0 where a system lacked the query, and ``{system: {"missing in <measure>, counted 0": n}}``.
+        The values, 0 where a system lacked the query (where less is better, the queries of all alone), and ``{system: {"missing in <measure>, counted 0": n}}``.
 
     Raises:
         ConfigError: If a system lacks a measure that was asked for.
@@ -203,10 +205,16 @@ def same_queries(
     missing: dict[str, dict[str, int]] = {name: {} for name in values}
     for measure in shared:
         union = list(dict.fromkeys(query_id for own in values.values() for query_id in own[measure]))
+        if measure.partition("@")[0] in LESS_IS_BETTER:
+            # There 0 is the best value: what is not known of one system is compared for none.
+            kept = [query_id for query_id in union if all(query_id in own[measure] for own in values.values())]
+            for name in values if len(kept) < len(union) else ():
+                missing[name][f"not known of every system in {measure}, left out"] = len(union) - len(kept)
+            union = kept
         for name, own in values.items():
             filled[name][measure] = {query_id: own[measure].get(query_id, 0.0) for query_id in union}
             lacking_queries = len(union) - len(own[measure])
-            if lacking_queries:
+            if lacking_queries > 0:
                 missing[name][f"missing in {measure}, counted 0"] = lacking_queries
     return filled, missing
 
