@@ -1,7 +1,6 @@
 """Evaluation: classical measures, UDCG, answers, significance, the report.
 
-Makes ``UDCG`` known to ir-measures. Imports no torch; a generator is only needed by ``answer_questions`` and the
-studies, which are imported on first use.
+Imports no torch; a generator is only needed by ``answer_questions`` and the studies, which are imported on first use.
 Several functions carry the name of the module that defines them: import them from here.
 """
 
@@ -31,7 +30,6 @@ from utilitune.evaluation.significance import (
 )
 from utilitune.evaluation.table import Row, Table
 from utilitune.evaluation.udcg import UdcgScores, udcg, udcg_at_k
-from utilitune.evaluation.udcg_measure import UDCG, judged_utilities, signed_utilities
 from utilitune.evaluation.udcg_theta import UdcgTheta, udcg_theta
 from utilitune.scoring.answer_match import answer_tokens, contains, exact_match, f1, normalise_answer
 
@@ -59,7 +57,6 @@ _HOME = {
 }
 
 __all__ = [
-    "UDCG",
     "Change",
     "CorrelationStudy",
     "Evaluation",
@@ -82,7 +79,6 @@ __all__ = [
     "find_clusters",
     "holm",
     "judge_answers",
-    "judged_utilities",
     "known_measures",
     "latex_table",
     "markdown_table",
@@ -93,7 +89,6 @@ __all__ = [
     "rank_run",
     "ranking",
     "render_table",
-    "signed_utilities",
     "significance",
     "significance_family",
     "study_correlation",
