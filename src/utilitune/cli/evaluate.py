@@ -22,6 +22,7 @@ from utilitune.cli.options import (
     named_files,
 )
 from utilitune.cli.out import check_folder
+from utilitune.errors import ConfigError
 from utilitune.progress import warn
 
 NAME = "evaluate"
@@ -81,6 +82,8 @@ def command(
     view = as_unjudged(unjudged)
     runs = {name: read_run(path) for name, path in named_files(run, "--run").items()}
     given = {name: read_answers(path) for name, path in named_files(answers or [], "--answers").items()}
+    if unknown := [name for name in given if name not in runs]:
+        raise ConfigError(f"--answers of {', '.join(unknown)}: no such run; they are: {', '.join(runs)}")
     measures = measure or (
         ["MRR@10", "nDCG@10", "R@10", "P@10", "MAP"]
         + (["UDCG@5"] if labels else [])

@@ -63,6 +63,7 @@ def answer_counts(answers: Sequence[Answer], queries: Sequence[Query]) -> dict[s
         "answers abstained": sum(1 for answer in present if answer.abstained),
         "answers cut": sum(1 for answer in present if answer.cut),
         "queries without a gold answer": len(queries) - len(scored),
+        "answers to other queries": len(said.keys() - {query.id for query in queries}),
     }
 
 

@@ -187,6 +187,24 @@ class Evaluation:
             )
 
 
+def answer_coverage(counts: Mapping[str, int]) -> str:
+    """Say which answers a mean is over.
+
+    Args:
+        counts: Counts of one system, with those of its answers.
+
+    Returns:
+        One line.
+    """
+    scored, missing = counts["answers scored"], counts.get("answers missing", 0)
+    line = f"scored {scored} = {scored - missing} given + {missing} missing"
+    rest = {"abstained": "answers abstained", "empty": "answers empty", "cut": "answers cut"}
+    told = [f"{counts[kind]} {word}" for word, kind in rest.items() if counts.get(kind)]
+    if other := counts.get("answers to other queries"):
+        told.append(f"{other} to other queries")
+    return "; ".join([line, *told])
+
+
 def coverage(counts: Mapping[str, int]) -> str:
     """Say which queries a mean is over.
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from utilitune.evaluation.evaluation import coverage
+from utilitune.evaluation.evaluation import answer_coverage, coverage
 from utilitune.evaluation.table import Table
 
 DASH = "–"
@@ -91,13 +91,20 @@ def legend(table: TableJson) -> list[str]:
 def _covered(table: TableJson) -> list[str]:
     """Say which queries the means are over: once for all rows, or row by row where they differ."""
     said: dict[str, list[str]] = {}
+    answered: dict[str, list[str]] = {}
     for row in table["rows"]:
+        name = " ".join(" · ".join(part for part in (row["block"], row["name"]) if part).split())
         if "scored" in row["counts"]:
-            name = " ".join(" · ".join(part for part in (row["block"], row["name"]) if part).split())
             said.setdefault(coverage(row["counts"]), []).append(name)
+        if "answers scored" in row["counts"]:
+            answered.setdefault(answer_coverage(row["counts"]), []).append(name)
+    return [*_by_row("Queries", said), *_by_row("Answers", answered)]
+
+
+def _by_row(what: str, said: Mapping[str, Sequence[str]]) -> list[str]:
     if len(said) == 1:
-        return [f"Queries: {line}." for line in said]
-    return [f"Queries of {', '.join(names)}: {line}." for line, names in said.items()]
+        return [f"{what}: {line}." for line in said]
+    return [f"{what} of {', '.join(names)}: {line}." for line, names in said.items()]
 
 
 def format_cell(cell: Mapping[str, Any] | None, row_n: int) -> str:

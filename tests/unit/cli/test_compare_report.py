@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from utilitune.cli import app
 from utilitune.records import (
+    Answer,
     Dataset,
     Labels,
     Passage,
@@ -16,6 +17,7 @@ from utilitune.records import (
     Run,
     Turn,
     UtilityLabel,
+    write_answers,
     write_dataset,
     write_labels,
     write_run,
@@ -94,6 +96,22 @@ def test_conversations_and_expected_ties_as_typed(tmp_path):
     wrong = run("evaluate", world, "--run", files[0], "--cluster-by", "topic", "-o", tmp_path / "four")
     assert "known: conversation, query" in str(wrong.exception)
     assert "known: trec, expected" in str(run("compare", *files, "-d", world, "--ties", "best", "-o", "five").exception)
+
+
+def test_answers_of_a_system_without_a_run_are_refused(tmp_path):
+    write_dataset(tmp_path / "data", Dataset([Passage("a", "A.")], [Query("q", "Q?")], {"q": {"a": 1}}))
+    write_run(tmp_path / "r.trec", Run({"q": [("a", 1.0)]}))
+    write_answers(tmp_path / "a.jsonl", [Answer("q", (), "x", False, None)])
+    words = (
+        "--run",
+        f"bm25={tmp_path / 'r.trec'}",
+        "--answers",
+        f"bm52={tmp_path / 'a.jsonl'}",
+        "-o",
+        tmp_path / "out",
+    )
+    done = run("evaluate", tmp_path / "data", *words)
+    assert done.exit_code != 0 and "no such run; they are: bm25" in str(done.exception)
 
 
 def test_gamma_and_unjudged_reach_udcg_in_evaluate_and_compare(tmp_path):

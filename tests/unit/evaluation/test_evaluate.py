@@ -322,6 +322,12 @@ def test_answers_and_retrieval_in_one_evaluation():
     assert result.counts["closed"]["answers empty"] == 1
 
 
+def test_a_table_of_answers_says_which_it_is_over():
+    answers = {"s": [Answer("q1", (), "NO-RESPONSE", True, None), Answer("zz", (), "x", False, None)]}
+    result = evaluate(dataset(), {"s": Run({"q1": [("a", 1.0)]})}, ["contains"], answers=answers)
+    assert "Answers: scored 2 = 1 given + 1 missing; 1 abstained; 1 to other queries." in render_table(result.table("x"))
+
+
 def test_measures_whose_data_are_missing_are_refused_all_at_once():
     with pytest.raises(ConfigError) as caught:
         evaluate({"q": {"a": 1.0}}, Run({"q": [("a", 1.0)]}), ["UDCG@5", "EM"])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from utilitune.errors import ConfigError
+from utilitune.errors import ConfigError, DataError
 from utilitune.evaluation.study.correlation.rank import Draws, estimate, share
 
 
@@ -139,3 +139,9 @@ def test_share_of_nothing_is_nothing():
     assert share([]).value is None
     assert (share([True]).value, share([True]).low) == (1.0, None)
     assert share([True, False, True, True]).value == 0.75
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf")])
+def test_a_number_that_is_none_is_refused(odd):
+    with pytest.raises(DataError, match="NaN or infinite"):
+        Draws(3).correlate([0.1, odd, 0.3], [True, False, True], [0, 1, 2])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -9,7 +10,7 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from utilitune.errors import ConfigError
+from utilitune.errors import ConfigError, DataError
 from utilitune.evaluation.significance import SEED, bootstrap_interval
 
 RESAMPLES = 1000
@@ -82,8 +83,13 @@ class Draws:
 
         Returns:
             Both correlations, NaN where metric or outcome is constant.
+
+        Raises:
+            DataError: If a number is not finite; a list without a number is to be left out.
         """
         rows = len(values)
+        if not all(map(math.isfinite, values)):
+            raise DataError("a metric is NaN or infinite for some list; leave lists without a number out")
         if not rows:
             nothing = np.full(len(self.times), np.nan)
             return Sampled(nothing, nothing.copy())
