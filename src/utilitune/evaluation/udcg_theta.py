@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Sequence
@@ -81,7 +82,9 @@ class UdcgTheta:
         if not strength > 0:
             raise DataError(f"strength is {strength}; expected an inverse regularisation above 0")
         if odd := next((value for value in correct if not 0 <= float(value) <= 1), None):
-            raise DataError(f"an answer is {odd} right; expected 0, 1 or a number between: leave out what has no answer")
+            raise DataError(
+                f"an answer is {odd} right; expected 0, 1 or a number between: leave out what has no answer"
+            )
         target = [int(float(value) > 0.5) for value in correct]
         if len(set(target)) < 2:
             raise DataError(
@@ -117,11 +120,21 @@ class UdcgTheta:
         row = features(utilities, relevant, self.k)
         return sigmoid(self.bias + math.fsum(w * x for w, x in zip(weights, row, strict=True)))
 
+    @property
+    def sha256(self) -> str:
+        """SHA-256 of the file that ``save`` writes, for manifests."""
+        return hashlib.sha256(self._text().encode()).hexdigest()
+
     def save(self, path: Path | str) -> None:
         """Write the weights as JSON."""
-        from utilitune.records import write_json
+        from utilitune.records import write_text
 
-        write_json(Path(path), {"measure": MEASURE, **asdict(self)})
+        write_text(Path(path), self._text())
+
+    def _text(self) -> str:
+        from utilitune.records.plain import encode
+
+        return encode({"measure": MEASURE, **asdict(self)}, place="UDCGθ", indent=2) + "\n"
 
     @classmethod
     def load(cls, path: Path | str) -> UdcgTheta:

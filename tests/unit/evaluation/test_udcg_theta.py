@@ -9,6 +9,7 @@ import pytest
 from utilitune.errors import DataError
 from utilitune.evaluation import udcg_theta
 from utilitune.evaluation.udcg_theta import features
+from utilitune.records.hashes import file_hash
 
 
 def world(n=4000, k=3, seed=0):
@@ -57,6 +58,8 @@ def test_round_trip(tmp_path):
     fitted.save(tmp_path / "theta.json")
     assert udcg_theta.load(tmp_path / "theta.json") == fitted
     assert json.loads((tmp_path / "theta.json").read_text())["measure"] == "UDCGtheta"
+    assert fitted.sha256 == file_hash(tmp_path / "theta.json")
+    assert udcg_theta.fit(*world(201)[:3]).sha256 != fitted.sha256
 
 
 def test_refusals(tmp_path):

@@ -316,7 +316,8 @@ def test_a_fit_of_another_generator_is_noted(world, study):
     fit = replace(study.theta[5], generator="another")
     found = study_correlation(dataset, Judge(), {"run": run}, [5], theta=[fit], **ALONE)
     assert any("on answers of another, and applied to those of" in note for note in found.notes)
-    assert found.manifest["options"]["theta"]["5"]["generator"] == "another"
+    told = found.manifest["options"]["theta"]["5"]
+    assert (told["generator"], told["sha256"]) == ("another", fit.sha256)
 
 
 @pytest.mark.parametrize(("ks", "said"), [((5, 5), "two fits"), ((3,), "its k is fixed")])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +18,14 @@ from utilitune.evaluation.significance import SEED
 from utilitune.evaluation.study.correlation.found import Found, Relevance, System, find_passages
 from utilitune.evaluation.study.correlation.ideal import study_ideal
 from utilitune.evaluation.study.correlation.known import Known, candidates, make_lists, passage_lists, single_passages
-from utilitune.evaluation.study.correlation.metrics import ABLATIONS, ELSEWHERE, METRICS, THETA, score_lists, score_whole_lists
+from utilitune.evaluation.study.correlation.metrics import (
+    ABLATIONS,
+    ELSEWHERE,
+    METRICS,
+    THETA,
+    score_lists,
+    score_whole_lists,
+)
 from utilitune.evaluation.study.correlation.position import position_cases, study_position
 from utilitune.evaluation.study.correlation.rank import RESAMPLES, Draws, Estimate
 from utilitune.evaluation.study.correlation.ranked_list import RankedList
@@ -114,8 +120,8 @@ def study_correlation(
         The study.
 
     Raises:
-        ConfigError: For an unknown name, an option out of range, fractional grades without ``relevant_from``, or fits of
-            UDCGθ that are two of one length or of a length that is not studied.
+        ConfigError: For an unknown name, an option out of range, fractional grades without ``relevant_from``, or fits
+            of UDCGθ that are two of one length or of a length that is not studied.
         DataError: If no question can be studied, or runs and data do not fit.
         ThresholdError: If too many labels failed; responses got so far are in the store.
     """
@@ -146,7 +152,14 @@ def study_correlation(
         if ranked.k in given:
             ranked.values[ELSEWHERE] = given[ranked.k](ranked.utilities, ranked.relevant)
     chance = theta_by_chance(lists, folds, seed=seed)
-    names = [*METRICS, *([ELSEWHERE] if given else []), *(f"mean {each}" for each in known.others), *(each.name for each in wholes), *ABLATIONS]
+    learned = [ELSEWHERE] if given else []
+    names = [
+        *METRICS,
+        *learned,
+        *(f"mean {each}" for each in known.others),
+        *(each.name for each in wholes),
+        *ABLATIONS,
+    ]
     numbers = {query.id: number for number, query in enumerate(found.queries)}
     draws = Draws(len(numbers), resamples=resamples, seed=seed)
     blocks = {POOLED: lists} if len(systems) > 1 else {}
@@ -182,7 +195,12 @@ def study_correlation(
         answers=[each.answer for each in reader.outcomes.values()],
         counts=dict(counts),
         timing=timing,
-        notes=[*reader.warnings.values(), *_given(counts), *_elsewhere(given, generator.identity.model), *_notes(lists, lengths, reasons, chance)],
+        notes=[
+            *reader.warnings.values(),
+            *_given(counts),
+            *_elsewhere(given, generator.identity.model),
+            *_notes(lists, lengths, reasons, chance),
+        ],
         manifest=manifest(
             command,
             seed=seed,
@@ -201,7 +219,9 @@ def study_correlation(
                 "folds": folds,
                 "resamples": resamples,
                 "max_failed": max_failed,
-                "theta": {str(k): {"n": fit.n, "generator": fit.generator} for k, fit in given.items()},
+                "theta": {
+                    str(k): {"sha256": fit.sha256, "n": fit.n, "generator": fit.generator} for k, fit in given.items()
+                },
             },
             label_sets=reader.label_sets,
             generator=generator.identity.as_dict(),
@@ -239,8 +259,8 @@ def _by_length(theta: Sequence[UdcgTheta], lengths: Sequence[int]) -> dict[int, 
             raise ConfigError(f"two fits of {THETA} (--theta) are for k = {fit.k}; expected one a list length")
         if fit.k not in lengths:
             raise ConfigError(
-                f"a fit of {THETA} (--theta) is for k = {fit.k}, but lists of {', '.join(map(str, lengths))} are studied; "
-                "its k is fixed: add it to -k or leave the fit out"
+                f"a fit of {THETA} (--theta) is for k = {fit.k}, but lists of {', '.join(map(str, lengths))} are "
+                "studied; its k is fixed: add it to -k or leave the fit out"
             )
         found[fit.k] = fit
     return found

@@ -102,9 +102,7 @@ def theta_by_chance(lists: Sequence[RankedList], folds: int = FOLDS, *, deals: i
 def _rho(rows: Sequence[RankedList], folds: int) -> float:
     """Correlate cross-validated scores with right or wrong; NaN where there are none or all are alike."""
     both = [
-        (score, each.right)
-        for score, each in zip(theta_scores(rows, folds)[0], rows, strict=True)
-        if score is not None
+        (score, each.right) for score, each in zip(theta_scores(rows, folds)[0], rows, strict=True) if score is not None
     ]
     # Draws of a single question: the data alone.
     sampled = Draws(1).correlate([score for score, _ in both], [right for _, right in both], [0] * len(both))
