@@ -14,6 +14,7 @@ from utilitune.cli.options import (
     OnBadLine,
     Out,
     Quiet,
+    RelevanceSource,
     Split,
     Ties,
     Unjudged,
@@ -52,6 +53,7 @@ def command(
         list[str] | None,
         typer.Option(help="name=rewrites.jsonl (rows of query_id, text), named like a system; shown."),
     ] = None,
+    relevance: RelevanceSource = "judged",
     relevant_from: Annotated[
         float | None,
         typer.Option(help="Grade from which a passage is relevant; 1 unless given, needed for fractional grades."),
@@ -72,11 +74,13 @@ def command(
     from utilitune.evaluation import render_table
     from utilitune.evaluation.compare import compare, read_systems
     from utilitune.evaluation.markdown import wins
+    from utilitune.evaluation.relevance import read_relevance
     from utilitune.evaluation.udcg import as_unjudged
     from utilitune.records import manifest, read_answers, read_labels, read_rewrites
 
     check_folder(out)
     view = as_unjudged(unjudged)
+    source = read_relevance(relevance)
     found = compare(
         read_systems(systems),
         open_data(data, on_bad_line, split) if data else None,
@@ -87,6 +91,7 @@ def command(
         utility_name=utility,
         answers={name: read_answers(path) for name, path in named_files(answers or [], "--answers").items()},
         rewrites={name: read_rewrites(path) for name, path in named_files(rewrites or [], "--rewrites").items()},
+        relevance=source,
         relevant_from=relevant_from,
         gamma=gamma,
         unjudged=view,

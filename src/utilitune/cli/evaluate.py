@@ -15,6 +15,7 @@ from utilitune.cli.options import (
     OnBadLine,
     Out,
     Quiet,
+    RelevanceSource,
     Split,
     Ties,
     Unjudged,
@@ -54,6 +55,7 @@ def command(
         bool,
         typer.Option("--only-answered", help="Leave queries without a result out instead of counting 0."),
     ] = False,
+    relevance: RelevanceSource = "judged",
     relevant_from: Annotated[
         float | None,
         typer.Option(help="Grade from which a passage is relevant; 1 unless given, needed for fractional grades."),
@@ -75,11 +77,13 @@ def command(
     Example: utilitune evaluate my-data --run before=bm25.trec --run after=reranked.trec --split test --out report
     """
     from utilitune.evaluation import evaluate, find_clusters, render_table, write_report
+    from utilitune.evaluation.relevance import read_relevance
     from utilitune.evaluation.udcg import as_unjudged
     from utilitune.records import manifest, read_answers, read_labels, read_run, write_text
 
     check_folder(out)
     view = as_unjudged(unjudged)
+    source = read_relevance(relevance)
     runs = {name: read_run(path) for name, path in named_files(run, "--run").items()}
     given = {name: read_answers(path) for name, path in named_files(answers or [], "--answers").items()}
     if unknown := [name for name in given if name not in runs]:
@@ -99,6 +103,7 @@ def command(
         utilities=read_labels(labels).table(utility) if labels else None,
         utility_name=utility,
         answers=given or None,
+        relevance=source,
         relevant_from=relevant_from,
         gamma=gamma,
         unjudged=view,

@@ -67,6 +67,13 @@ Gamma = Annotated[float, typer.Option(help="UDCG's weight of distraction.", min=
 Unjudged = Annotated[
     str, typer.Option(help="A passage without a judgement in UDCG: irrelevant, or skip, left out of the sum.")
 ]
+RelevanceSource = Annotated[
+    str,
+    typer.Option(
+        help="judged; contains: retrieved passages that contain a gold answer; or FILE, UTILITY=FILE: labels, such as "
+        "llm-relevance's, from --relevant-from on or the best of each question.",
+    ),
+]
 ClusterBy = Annotated[
     str | None,
     typer.Option(

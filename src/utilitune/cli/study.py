@@ -21,6 +21,7 @@ from utilitune.cli.options import (
     OnBadLine,
     Out,
     Quiet,
+    RelevanceSource,
     Split,
     Store,
     command_line,
@@ -154,9 +155,7 @@ def correlation(
     ] = None,
     u: Annotated[str, typer.Option(help="UDCG's utility of a passage, in [0, 1].")] = "abstention",
     gamma: Annotated[float, typer.Option(min=0, help="UDCG's weight of distraction.")] = 1 / 3,
-    relevance: Annotated[
-        str, typer.Option(help="judged, or contains: retrieved passages that contain a gold answer.")
-    ] = "judged",
+    relevance: RelevanceSource = "judged",
     relevant_from: RelevantFrom = None,
     answer_measure: AnswerMeasure = "contains",
     answer_prompt: AnswerPrompt = "answer-abstain",
@@ -187,7 +186,7 @@ def correlation(
     Example: utilitune study correlation my-data -r bm25 -k 1..10 --limit 200 --out correlation
     """
     from utilitune.evaluation import study_correlation, write_correlation
-    from utilitune.evaluation.study.correlation.found import RELEVANCES
+    from utilitune.evaluation.relevance import check_relevance, read_relevance
     from utilitune.evaluation.study.correlation.table import correlation_text
     from utilitune.evaluation.udcg_theta import UdcgTheta
     from utilitune.generator import load_generator
@@ -200,8 +199,8 @@ def correlation(
         raise ConfigError(
             "--position 1: found one passage, expected at least 2 to move one through, or 0 for no such part"
         )
-    if relevance not in RELEVANCES:
-        raise ConfigError(f"--relevance: found {relevance!r}, expected one of: {', '.join(RELEVANCES)}")
+    source = read_relevance(relevance)
+    check_relevance(source, relevant_from)
     utilities, wholes = ([make_utility(name) for name in names or []] for names in (utility, set_utility))
     of_u = make_utility(u)
     given = read_answers(answers) if answers is not None else []
@@ -216,7 +215,7 @@ def correlation(
         u=of_u,
         utilities=utilities,
         set_utilities=wholes,
-        relevance="contains" if relevance == "contains" else "judged",
+        relevance=source,
         relevant_from=relevant_from,
         gamma=gamma,
         answer_measure=answer_measure,

@@ -12,6 +12,7 @@ from utilitune.evaluation.evaluation import LEFT_OUT, Evaluation
 from utilitune.evaluation.expected_ties import TIES, check_ties, expected_over_ties
 from utilitune.evaluation.measures import LESS_IS_BETTER, Measure, parse_measures
 from utilitune.evaluation.ranking import RankedRun, rank_run
+from utilitune.evaluation.relevance import JUDGED, Relevance, relevance_name, relevance_qrels
 from utilitune.evaluation.significance import SEED
 from utilitune.evaluation.udcg import GAMMA, Unjudged, udcg_at_k
 from utilitune.progress import warn
@@ -22,6 +23,7 @@ from utilitune.records.query import Query
 from utilitune.records.run import Qrels, Run
 
 UtilityTable = Mapping[str, Mapping[str, float]]
+UNLABELLED = "retrieved passages without a relevance label"
 MEASURES = ("MRR@10", "nDCG@10", "R@10")
 
 
@@ -33,6 +35,7 @@ def evaluate(
     utilities: UtilityTable | Labels | None = None,
     utility_name: str = "",
     answers: Mapping[str, Sequence[Answer]] | None = None,
+    relevance: Relevance = JUDGED,
     relevant_from: float | None = None,
     gamma: float = GAMMA,
     unjudged: Unjudged = "irrelevant",
@@ -58,8 +61,11 @@ def evaluate(
         utility_name: What these utilities are, for the note under the table; labels name themselves.
         answers: ``{system: answers}``; needed for the answer measures. A system without answers lacks those
             measures.
+        relevance: ``"judged"``; or in place of the judgements, for every measure: ``"contains"`` (what a run found is
+            relevant where it contains a gold answer), or labels of a utility such as ``llm-relevance``; both need a
+            data set.
         relevant_from: Grade from which a passage is relevant; 1 unless given, and to be given for fractional
-            grades.
+            grades. Of labels the utility, the best passage of each query unless given.
         gamma: UDCG's weight of distraction.
         unjudged: UDCG's view of an unjudged passage: ``"irrelevant"``, or ``"skip"``.
         only_answered: Leave missing queries out of the means instead of counting 0. Flattering; comparisons
@@ -75,22 +81,25 @@ def evaluate(
 
     Raises:
         ConfigError: For an unknown measure, way with ties or view of unjudged passages, a ``relevant_from`` that is not
-            above 0, a ``gamma`` that is not a number of at least 0, or a measure whose data were not given.
-        DataError: If a run shares no query with the judgements, or grades are not finite.
+            above 0, a ``gamma`` that is not a number of at least 0, an unknown relevance, or a measure whose data were
+            not given.
+        DataError: If a run shares no query with the judgements, grades are not finite, or labels that stand for
+            relevance do not fit.
     """
     if isinstance(runs, Run):
         runs = {"run": runs}
     asked = parse_measures(measures)
     check_ties(ties, asked)
     queries = judged.queries if isinstance(judged, Dataset) else []
-    qrels, outside = _judgements(judged)
+    told = relevance_name(relevance, relevant_from)
+    qrels, outside = _judgements(judged, relevance, runs, relevant_from)
     _check_data(asked, runs, queries, qrels, utilities, answers)
     per_query: dict[str, dict[str, dict[str, float]]] = {}
     counts: dict[str, dict[str, int]] = {}
     retrieval = [measure for measure in asked if measure.kind != "answer"]
     if retrieval:
         check_grades(qrels)
-        level = threshold(qrels, retrieval, relevant_from)
+        level = threshold(qrels, retrieval, relevant_from if relevance == JUDGED else None)
         table = utilities.table() if isinstance(utilities, Labels) else utilities
     for system, run in runs.items() if retrieval else ():
         ranked = _ranked(system, run, qrels)
@@ -99,7 +108,7 @@ def evaluate(
             per_query[system] = expected_over_ties(run, qrels, exact, level)
         else:
             per_query[system] = classical(ranked.order, qrels, exact, level)
-        counts[system] = _run_counts(run, ranked, qrels, outside)
+        counts[system] = _run_counts(run, ranked, qrels, outside, relevance)
         if any(measure.kind == "utility" for measure in asked):
             chosen = [measure for measure in asked if measure.kind == "utility"]
             _score_utility(system, run, table or {}, qrels, chosen, per_query, counts, (gamma, level, unjudged))
@@ -112,15 +121,27 @@ def evaluate(
         for system, values in per_query.items()
     }
     notes = [TIES[ties]] if retrieval and TIES[ties] else []
+    if retrieval and relevance != JUDGED:
+        notes.append(f"relevance: {told}, in every measure of a ranking; nobody judged")
     if any(measure.kind == "utility" for measure in asked):
         named = utility_name or (utilities.names()[0] if isinstance(utilities, Labels) else "")
-        notes.append(_what_udcg_reads(named, level, gamma, unjudged, counts))
+        by = f"relevant from grade {level:g} of the judgements" if relevance == JUDGED else f"relevant by {told}"
+        notes.append(_what_udcg_reads(named, by, gamma, unjudged, counts))
     if falling := [measure.name for measure in asked if measure.family in LESS_IS_BETTER]:
         notes.append(f"{', '.join(falling)}: less is better, so that what is counted as won there is lost")
     return Evaluation([measure.name for measure in asked], ordered, counts, seed, clusters, notes)
 
 
-def _judgements(judged: Dataset | Qrels) -> tuple[Qrels, int]:
+def _judgements(
+    judged: Dataset | Qrels, relevance: Relevance, runs: Mapping[str, Run], relevant_from: float | None
+) -> tuple[Qrels, int]:
+    if relevance != JUDGED:
+        if not isinstance(judged, Dataset):
+            raise ConfigError(
+                "relevance by containment or labels is of a data set, and found judgements; give the data set"
+            )
+        # A query for which no run found anything stays in: it counts 0.
+        return relevance_qrels(judged, relevance, runs.values(), relevant_from), 0
     qrels = judged.qrels if isinstance(judged, Dataset) else judged
     held = {query_id: grades for query_id, grades in qrels.items() if grades}
     if not isinstance(judged, Dataset):
@@ -175,9 +196,9 @@ def _ranked(system: str, run: Run, qrels: Qrels) -> RankedRun:
     return ranked
 
 
-def _run_counts(run: Run, ranked: RankedRun, qrels: Qrels, outside: int) -> dict[str, int]:
+def _run_counts(run: Run, ranked: RankedRun, qrels: Qrels, outside: int, relevance: Relevance) -> dict[str, int]:
     answered = len(ranked.order)
-    return {
+    counts = {
         "scored": len(qrels),
         "answered": answered,
         "missing": len(qrels) - answered,
@@ -192,6 +213,9 @@ def _run_counts(run: Run, ranked: RankedRun, qrels: Qrels, outside: int) -> dict
         "non-finite scores": ranked.non_finite,
         "duplicate passages": ranked.duplicates,
     }
+    if isinstance(relevance, Labels):
+        counts[UNLABELLED] = sum(pid not in qrels[q] for q, pids in ranked.order.items() for pid in pids)
+    return counts
 
 
 def _score_utility(
@@ -233,9 +257,9 @@ def _score_utility(
 
 
 def _what_udcg_reads(
-    named: str, level: float, gamma: float, unjudged: Unjudged, counts: Mapping[str, Mapping[str, int]]
+    named: str, by: str, gamma: float, unjudged: Unjudged, counts: Mapping[str, Mapping[str, int]]
 ) -> str:
-    said = f"UDCG: u is {named or 'what was given'}, relevant from grade {level:g} of the judgements, γ {gamma:.3g}"
+    said = f"UDCG: u is {named or 'what was given'}, {by}, γ {gamma:.3g}"
     if unjudged == "skip":
         said += ", passages without a judgement left out"
     outside = sum(n for own in counts.values() for kind, n in own.items() if kind.startswith("utilities outside"))

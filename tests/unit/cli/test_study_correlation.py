@@ -11,6 +11,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from utilitune.cli import app
 from utilitune.cli.study import _lengths
 from utilitune.errors import ConfigError
+from utilitune.records import Labels, UtilityLabel, write_labels
 
 TOWNS = ["Orlen", "Vastra", "Quill", "Meru", "Tolvik", "Brasca"]
 
@@ -64,6 +65,33 @@ def test_end_to_end_with_a_random_model(here, model):
     assert "mean question-gain" in html and "no evaluation yet" not in html
 
 
+def test_relevance_by_labels_as_typed(here, model):
+    numbers = [(f"q{i}", f"p{j}", 0.9 if i == j else 0.2) for i in range(6) for j in range(6)]
+    rows = [
+        UtilityLabel(query_id, (each,), number, "ok", "llm-relevance@0a1b2c3d") for query_id, each, number in numbers
+    ]
+    write_labels(here / "labels.jsonl", Labels(rows))
+    (here / "data" / "qrels.tsv").unlink()
+    words = ("-g", model, "-k", "1,2", "--position", 0, "--ideal", 0, "--relevance", "llm-relevance=labels.jsonl")
+    done = study(*words)
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert "relevance llm-relevance@0a1b2c3d, best of each query" in done.stdout
+    told = json.loads((here / "out" / "correlation.json").read_text())
+    assert told["counts"]["questions studied"] == 6
+    done = CliRunner().invoke(
+        app,
+        "evaluate data --run mine.trec -m RR --relevance labels.jsonl --relevant-from 0.1 --out report".split(),
+    )
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert "relevance: llm-relevance@0a1b2c3d, from 0.1" in done.stdout
+    assert "1.000" in done.stdout, "all is relevant from 0.1 on"
+    done = CliRunner().invoke(
+        app, ["compare", "mine.trec", "b=mine.trec", "-d", "data", "--relevance", "contains", "--out", "comparison"]
+    )
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert "relevance: contains" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -72,6 +100,7 @@ def test_end_to_end_with_a_random_model(here, model):
         (("-k", "all"), "such as 5, 1..10 or 1,3,5"),
         (("--position", 1), "--position 1"),
         (("--relevance", "llm"), "expected one of: judged, contains"),
+        (("--relevance", "contains", "--relevant-from", 1), "takes no relevant_from"),
         (("--answer-measure", "F1"), "known here: contains, EM"),
         (("--answer-prompt", "nowhere"), "nowhere"),
         (("-u", "gain"), "information-gain"),

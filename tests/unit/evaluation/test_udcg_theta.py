@@ -81,7 +81,11 @@ def test_refusals(tmp_path):
     with pytest.raises(DataError, match="cannot be read"):
         udcg_theta.load(tmp_path / "none.json")
     fitted.save(tmp_path / "good.json")
-    for changes, said in (({"measure": "UDCG"}, "measure"), ({"bias": math.nan}, "finite"), ({"measure": None}, "measure")):
+    for changes, said in (
+        ({"measure": "UDCG"}, "measure"),
+        ({"bias": math.nan}, "finite"),
+        ({"measure": None}, "measure"),
+    ):
         row = json.loads((tmp_path / "good.json").read_text()) | changes
         (tmp_path / "odd.json").write_text(json.dumps(row))
         with pytest.raises(DataError, match=said):

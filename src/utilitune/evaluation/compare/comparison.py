@@ -17,10 +17,11 @@ from utilitune.evaluation.evaluate import MEASURES, UtilityTable, evaluate
 from utilitune.evaluation.evaluation import Evaluation
 from utilitune.evaluation.measures import LESS_IS_BETTER
 from utilitune.evaluation.ranking import ranking
+from utilitune.evaluation.relevance import JUDGED, Relevance, relevance_qrels
 from utilitune.evaluation.report import write_report
-from utilitune.evaluation.udcg import GAMMA, Unjudged
 from utilitune.evaluation.significance import SEED
 from utilitune.evaluation.table import Table
+from utilitune.evaluation.udcg import GAMMA, Unjudged
 from utilitune.records import Answer, Dataset, Run, write_run
 
 Values = Mapping[str, Mapping[str, float]]
@@ -79,6 +80,7 @@ def compare(
     utility_name: str = "",
     answers: Mapping[str, Sequence[Answer]] | None = None,
     rewrites: Mapping[str, Mapping[str, str]] | None = None,
+    relevance: Relevance = JUDGED,
     relevant_from: float | None = None,
     gamma: float = GAMMA,
     unjudged: Unjudged = "irrelevant",
@@ -100,6 +102,7 @@ def compare(
         utility_name: As in ``evaluate``.
         answers: ``{system: answers}``, for the answer measures and shown.
         rewrites: ``{system: {query_id: search text}}``, shown.
+        relevance: As in ``evaluate``, for runs.
         relevant_from: As in ``evaluate``.
         gamma: As in ``evaluate``.
         unjudged: As in ``evaluate``.
@@ -135,6 +138,7 @@ def compare(
             utilities=utilities,
             utility_name=utility_name,
             answers=given or None,
+            relevance=relevance,
             relevant_from=relevant_from,
             gamma=gamma,
             unjudged=unjudged,
@@ -150,6 +154,9 @@ def compare(
     base = before or names[0]
     said = {name: {answer.query_id: answer.answer for answer in own} for name, own in (answers or {}).items()}
     sides = {name: Side(name, runs.get(name), (rewrites or {}).get(name, {}), said.get(name, {})) for name in names}
+    if dataset is not None and relevance != JUDGED:
+        qrels = relevance_qrels(dataset, relevance, runs.values(), relevant_from)
+        dataset, relevant_from = replace(dataset, qrels=qrels), None
     level = threshold({}, (), relevant_from)
     examples = [
         largest_changes(

@@ -14,7 +14,7 @@ from utilitune.evaluation.study.correlation.rank import Draws
 from utilitune.evaluation.study.correlation.table import correlation_text
 from utilitune.evaluation.study.correlation.theta import fit_theta, folds_of, theta_by_chance, theta_scores
 from utilitune.evaluation.udcg_theta import UdcgTheta
-from utilitune.records import Passage, Run
+from utilitune.records import Labels, Passage, Run, UtilityLabel
 from utilitune.retrieval import Bm25Retriever
 
 ALONE = {"position": None, "ideal": None, "resamples": 40}
@@ -217,6 +217,35 @@ def test_relevance_by_containment_needs_no_judgements(world, study):
     assert found.manifest["data"]["relevance"] == "contains"
 
 
+def test_relevance_by_the_labels_of_a_utility(world, study):
+    """Labels that say what the judgements say give the same study; passages and questions without one are counted."""
+    dataset, run = world
+    rows = [
+        UtilityLabel(query_id, (each,), 0.4 if each in dataset.qrels[query_id] else 0.1, "ok", "llm-relevance@0a1b2c3d")
+        for query_id, ranked in run.items()
+        for each, _ in ranked
+    ]
+    bare = replace(dataset, qrels={})
+    found = study_correlation(bare, Judge(), {"run": run}, [1, 3, 5], relevance=Labels(rows), **ALONE)
+    assert found.correlations == study.correlations
+    assert found.manifest["data"]["relevance"] == "llm-relevance@0a1b2c3d, best of each query"
+    assert "relevance llm-relevance@0a1b2c3d, best of each query" in correlation_text(found)
+    from_a_number = study_correlation(
+        bare, Judge(), {"run": run}, [5], relevance=Labels(rows), relevant_from=0.3, **ALONE
+    )
+    assert from_a_number.correlation("UDCG", 5) == study.correlation("UDCG", 5)
+    assert from_a_number.manifest["data"]["relevance"].endswith(", from 0.3")
+    fewer = [row for row in rows if row.query_id != "q3" and row.passage_ids[0] != "p4-0"]
+    less = study_correlation(bare, Judge(), {"run": run}, [5], relevance=Labels(fewer), **ALONE)
+    assert less.counts["questions without a relevance label"] == 1
+    assert less.counts["retrieved passages without a relevance label (irrelevant)"] == 1
+    assert less.counts["questions studied"] == N - 1
+    nothing = study_correlation(bare, Judge(), {"run": run}, [5], relevance=Labels(rows), relevant_from=0.9, **ALONE)
+    assert nothing.counts["questions without a relevant passage (not in nDCG)"] == N
+    with pytest.raises(DataError, match="share no query"):
+        study_correlation(bare, Judge(), {"run": run}, [5], relevance=Labels([replace(rows[0], query_id="x")]), **ALONE)
+
+
 def test_retrievers_search_for_themselves(world):
     dataset, _ = world
     study = study_correlation(dataset, Judge(), {"bm25": Bm25Retriever.build(dataset.corpus)}, [1, 2], limit=8, **ALONE)
@@ -350,6 +379,7 @@ def test_chance_without_a_fit_is_no_number(study):
         ({"folds": 1}, "folds is 1"),
         ({"relevant_from": 0}, "above 0"),
         ({"relevance": "llm"}, "known: judged, contains"),
+        ({"relevance": "contains", "relevant_from": 1.0}, "takes no relevant_from"),
         ({"limit": 0}, "limit is 0"),
         ({"systems": {}}, "name at least one, such as bm25"),
         ({"systems": {"all": planted(1)[1]}}, "as all of them together are"),

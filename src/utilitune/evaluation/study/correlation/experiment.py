@@ -8,14 +8,16 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from utilitune.errors import ConfigError
 from utilitune.evaluation.classical import threshold
 from utilitune.evaluation.measures import parse_measures
+from utilitune.evaluation.relevance import JUDGED, Relevance, check_relevance, relevance_name, relevance_qrels
 from utilitune.evaluation.significance import SEED
-from utilitune.evaluation.study.correlation.found import Found, Relevance, System, find_passages
+from utilitune.evaluation.study.correlation.found import Found, System, find_passages
 from utilitune.evaluation.study.correlation.ideal import study_ideal
 from utilitune.evaluation.study.correlation.known import Known, candidates, make_lists, passage_lists, single_passages
 from utilitune.evaluation.study.correlation.metrics import (
@@ -40,6 +42,7 @@ from utilitune.evaluation.udcg_theta import UdcgTheta
 from utilitune.generator.protocol import Generator
 from utilitune.records.answer import Answer
 from utilitune.records.dataset import Dataset
+from utilitune.records.label import Labels
 from utilitune.records.manifest import manifest
 from utilitune.scoring.labelling import MAX_FAILED, Specs
 from utilitune.scoring.protocol import Utility
@@ -66,7 +69,7 @@ def study_correlation(
     u: str | Mapping[str, Any] | Utility = U,
     utilities: Specs = (),
     set_utilities: Specs = (),
-    relevance: Relevance = "judged",
+    relevance: Relevance = JUDGED,
     relevant_from: float | None = None,
     gamma: float = GAMMA,
     answer_measure: str = "contains",
@@ -99,8 +102,10 @@ def study_correlation(
             are an ideal ranking.
         set_utilities: Utilities of a whole list in one prompt, such as ``sper`` (ΔSePer: ten sampled answers a
             list).
-        relevance: ``"judged"``, or ``"contains"``: passages that contain a gold answer.
-        relevant_from: Grade from which a judged passage is relevant; 1 unless given, needed for fractional grades.
+        relevance: ``"judged"``; ``"contains"``: passages that contain a gold answer; or labels of a utility, such as
+            ``llm-relevance``, of the passages that are retrieved.
+        relevant_from: Grade from which a judged passage is relevant; 1 unless given, needed for fractional grades. Of
+            labels the utility, the best passage of each question unless given.
         gamma: UDCG's weight of distraction.
         answer_measure: When an answer is right: ``"contains"`` or ``"EM"``, any gold answer. Also eRAG's gain.
         answer_prompt: Packaged prompt or prompt file of the answers.
@@ -122,7 +127,7 @@ def study_correlation(
     Raises:
         ConfigError: For an unknown name, an option out of range, fractional grades without ``relevant_from``, or fits
             of UDCGθ that are two of one length or of a length that is not studied.
-        DataError: If no question can be studied, or runs and data do not fit.
+        DataError: If no question can be studied, or runs, labels and data do not fit.
         ThresholdError: If too many labels failed; responses got so far are in the store.
     """
     lengths, level = _checked(ks, folds, ideal, dataset, relevance, relevant_from)
@@ -130,6 +135,8 @@ def study_correlation(
     given = _by_length(theta, lengths)
     if POOLED in systems:
         raise ConfigError(f"a retriever is named {POOLED!r}, as all of them together are; give it another name")
+    if isinstance(relevance, Labels):
+        dataset = replace(dataset, qrels=relevance_qrels(dataset, relevance, (), relevant_from))
     own, others = make_utility(u), [make_utility(spec) for spec in utilities]
     wholes = [make_utility(spec) for spec in set_utilities]
     found = find_passages(dataset, systems, lengths[-1], limit=limit, seed=seed, relevance=relevance, level=level)
@@ -204,7 +211,11 @@ def study_correlation(
         manifest=manifest(
             command,
             seed=seed,
-            data={"name": dataset.name, "questions_sha256": _hash(found), "relevance": relevance},
+            data={
+                "name": dataset.name,
+                "questions_sha256": _hash(found),
+                "relevance": relevance_name(relevance, relevant_from),
+            },
             systems={name: _settings(system) for name, system in systems.items()},
             options={
                 "k": lengths,
@@ -247,7 +258,8 @@ def _checked(
         )
     if ideal is not None and ideal < 1:
         raise ConfigError(f"ideal is {ideal}; expected at least 1 passage, or None for no ideal rankings")
-    if relevance == "contains":
+    check_relevance(relevance, relevant_from)
+    if relevance != JUDGED:
         return lengths, 1.0
     return lengths, threshold(dataset.qrels, parse_measures(["P@1"]), relevant_from)
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from utilitune.errors import ConfigError, DataError
 from utilitune.evaluation.classical import check_grades
 from utilitune.evaluation.ranking import ranking
+from utilitune.evaluation.relevance import CONTAINS, JUDGED, Relevance, check_relevance, qrels_by_containment
 from utilitune.evaluation.study.signal_cases import content, draw
 from utilitune.records.dataset import Dataset
+from utilitune.records.label import Labels
 from utilitune.records.passage import Passage
 from utilitune.records.query import Query
-from utilitune.records.run import Qrels, Run
+from utilitune.records.run import Run
 from utilitune.retrieval.protocol import Retriever
-from utilitune.scoring.answer_match import contains, usable_golds
+from utilitune.scoring.answer_match import usable_golds
 
-Relevance = Literal["judged", "contains"]
-RELEVANCES = ("judged", "contains")
 System = Run | Retriever
 
 
@@ -62,17 +61,19 @@ def find_passages(
 ) -> Found:
     """Choose questions and search for them.
 
-    A question needs a gold answer, and with judged relevance a relevant passage in the corpus. Retrievers search with
+    A question needs a gold answer, and with judged relevance a relevant passage in the corpus, with relevance by labels
+    a label. Retrievers search with
     the human rewrite of a conversational turn, else with its first and last question. The order of questions depends
     on ``seed`` and texts alone, and a larger limit extends a smaller one.
 
     Args:
-        dataset: Corpus, questions with gold answers, judgements.
+        dataset: Corpus, questions with gold answers, judgements (made of the labels where those tell relevance).
         systems: Retriever or ready run by name.
         depth: Passages a question and system.
         limit: Questions at most; all when ``None``.
         seed: Seed of the order.
-        relevance: ``"judged"``, or ``"contains"``: a retrieved passage is relevant if its text contains a gold answer.
+        relevance: ``"judged"``; ``"contains"``: a retrieved passage is relevant if its text contains a gold answer; or
+            labels.
         level: Grade from which a judged passage is relevant.
 
     Returns:
@@ -84,8 +85,7 @@ def find_passages(
     """
     if not systems:
         raise ConfigError("no retriever was given; name at least one, such as bm25")
-    if relevance not in RELEVANCES:
-        raise ConfigError(f"unknown relevance {relevance!r}; known: {', '.join(RELEVANCES)}")
+    check_relevance(relevance, None)
     if limit is not None and limit < 1:
         raise ConfigError(f"limit is {limit}; expected at least 1 question")
     counts: Counter[str] = Counter()
@@ -93,8 +93,15 @@ def find_passages(
     corpus = dataset.passages()
     passages = {name: _search(name, system, chosen, corpus, depth, counts) for name, system in systems.items()}
     kept = dataset.subset(chosen)
-    if relevance == "contains":
-        kept = replace(kept, qrels=_containing(chosen, passages))
+    if relevance == CONTAINS:
+        shown = ((query, [each for own in passages.values() for each in own[query.id]]) for query in chosen)
+        kept = replace(kept, qrels=qrels_by_containment(shown))
+    if isinstance(relevance, Labels):
+        pairs = {(query.id, each.id) for query in chosen for own in passages.values() for each in own[query.id]}
+        counts["retrieved passages without a relevance label (irrelevant)"] = sum(
+            passage_id not in kept.qrels[query_id] for query_id, passage_id in pairs
+        )
+    if relevance != JUDGED:
         counts["questions without a relevant passage (not in nDCG)"] = sum(
             not any(grades.values()) for grades in kept.qrels.values()
         )
@@ -113,9 +120,19 @@ def _chosen(
         judged = any(grade >= level and passage_id in ids for passage_id, grade in grades.items())
         answered = bool(usable_golds(query.answers))
         counts["questions without a gold answer"] += not answered
-        counts["questions without a relevant passage in the corpus"] += answered and not judged
-        if answered and (judged or relevance == "contains"):
+        if isinstance(relevance, Labels):
+            counts["questions without a relevance label"] += answered and not grades
+        else:
+            counts["questions without a relevant passage in the corpus"] += answered and not judged
+        if answered and (relevance == CONTAINS or (grades if isinstance(relevance, Labels) else judged)):
             kept.append(query)
+    if not kept and isinstance(relevance, Labels):
+        raise DataError(
+            f"none of {len(dataset.queries)} questions can be studied: "
+            f"{counts['questions without a gold answer']} have no gold answer, "
+            f"{counts['questions without a relevance label']} no label of the utility that stands for relevance; label "
+            "what is retrieved for them"
+        )
     if not kept:
         raise DataError(
             f"none of {len(dataset.queries)} questions can be studied: "
@@ -162,14 +179,3 @@ def _search(
         counts[f"{name}: questions without any passage"] += not ids
         counts[f"{name}: questions with fewer than {depth} passages"] += 0 < len(ids) < depth
     return found
-
-
-def _containing(queries: list[Query], passages: Mapping[str, Mapping[str, tuple[Passage, ...]]]) -> Qrels:
-    return {
-        query.id: {
-            passage.id: contains(passage.full_text, usable_golds(query.answers))
-            for own in passages.values()
-            for passage in own[query.id]
-        }
-        for query in queries
-    }
