@@ -78,10 +78,8 @@ def test_relevance_by_labels_as_typed(here, model):
     assert "relevance llm-relevance@0a1b2c3d, best of each query" in done.stdout
     told = json.loads((here / "out" / "correlation.json").read_text())
     assert told["counts"]["questions studied"] == 6
-    done = CliRunner().invoke(
-        app,
-        "evaluate data --run mine.trec -m RR --relevance labels.jsonl --relevant-from 0.1 --out report".split(),
-    )
+    words = ["--run", "mine.trec", "-m", "RR", "--relevance", "labels.jsonl", "--relevant-from", "0.1"]
+    done = CliRunner().invoke(app, ["evaluate", "data", *words, "--out", "report"])
     assert done.exit_code == 0, (done.output, done.exception)
     assert "relevance: llm-relevance@0a1b2c3d, from 0.1" in done.stdout
     assert "1.000" in done.stdout, "all is relevant from 0.1 on"

@@ -14,6 +14,7 @@ from typing import Any
 
 from utilitune.errors import ConfigError
 from utilitune.evaluation.classical import threshold
+from utilitune.evaluation.clusters import Clusters, find_clusters
 from utilitune.evaluation.measures import parse_measures
 from utilitune.evaluation.relevance import JUDGED, Relevance, check_relevance, relevance_name, relevance_qrels
 from utilitune.evaluation.significance import SEED
@@ -29,7 +30,7 @@ from utilitune.evaluation.study.correlation.metrics import (
     score_whole_lists,
 )
 from utilitune.evaluation.study.correlation.position import position_cases, study_position
-from utilitune.evaluation.study.correlation.rank import RESAMPLES, Draws, Estimate
+from utilitune.evaluation.study.correlation.rank import RESAMPLES, Draws, Estimate, numbered
 from utilitune.evaluation.study.correlation.ranked_list import RankedList
 from utilitune.evaluation.study.correlation.reader import Reader
 from utilitune.evaluation.study.correlation.scores import correlate
@@ -89,8 +90,9 @@ def study_correlation(
     """Measure how well retrieval metrics predict whether the generator answers right.
 
     Every system's first ``k`` passages go into one prompt, for every ``k``; the greedy answer is right or not. Each
-    metric of the list is correlated with that (Spearman, Kendall's τ-b; intervals from drawing whole questions). These
-    are the experiments of the UDCG paper (arXiv 2510.21440), with its ablations, position study and ideal rankings.
+    metric of the list is correlated with that (Spearman, Kendall's τ-b; intervals from drawing whole questions, or
+    conversations where the data have them). These are the experiments of the UDCG paper (arXiv 2510.21440), with its
+    ablations, position study and ideal rankings.
 
     Args:
         dataset: Corpus, questions with ``answers``, judgements.
@@ -154,11 +156,12 @@ def study_correlation(
     lists = make_lists(known, lengths, counts)
     score_lists(lists, found.dataset.qrels, gamma=gamma, level=level)
     score_whole_lists(lists, sets, [each.name for each in wholes])
-    fitted, reasons = _cross_validate(lists, lengths, folds, generator.identity.model)
+    clusters = find_clusters(found.queries)
+    fitted, reasons = _cross_validate(lists, lengths, folds, generator.identity.model, clusters)
     for ranked in lists:
         if ranked.k in given:
             ranked.values[ELSEWHERE] = given[ranked.k](ranked.utilities, ranked.relevant)
-    chance = theta_by_chance(lists, folds, seed=seed)
+    chance = theta_by_chance(lists, folds, seed=seed, clusters=clusters)
     learned = [ELSEWHERE] if given else []
     names = [
         *METRICS,
@@ -167,18 +170,21 @@ def study_correlation(
         *(each.name for each in wholes),
         *ABLATIONS,
     ]
-    numbers = {query.id: number for number, query in enumerate(found.queries)}
-    draws = Draws(len(numbers), resamples=resamples, seed=seed)
+    numbers = numbered((query.id for query in found.queries), clusters)
+    drawn = len(set(numbers.values()))
+    draws = Draws(drawn, resamples=resamples, seed=seed)
+    if clusters is not None:
+        counts["conversations"] = drawn
     blocks = {POOLED: lists} if len(systems) > 1 else {}
     blocks |= {name: [ranked for ranked in lists if ranked.system == name] for name in systems}
     moved = best = None
     if cases is not None and position is not None:
         with _timed("position", timing, reader, found):
-            moved = study_position(cases, reader, length=position, seed=seed)
+            moved = study_position(cases, reader, length=position, seed=seed, clusters=clusters)
         counts.update(moved.counts)
     if ideal is not None:
         with _timed("ideal", timing, reader, found):
-            best = study_ideal(candidates(known), reader, k=ideal, gamma=gamma, seed=seed)
+            best = study_ideal(candidates(known), reader, k=ideal, gamma=gamma, seed=seed, clusters=clusters)
         counts.update(best.counts)
     counts.update({f"labels: {kind}": reader.counts[kind] for kind in COUNTED})
     counts["answers cut"] = sum(each.answer.cut for each in reader.outcomes.values())
@@ -205,6 +211,7 @@ def study_correlation(
         notes=[
             *reader.warnings.values(),
             *_given(counts),
+            *_conversations(counts),
             *_elsewhere(given, generator.identity.model),
             *_notes(lists, lengths, reasons, chance),
         ],
@@ -294,14 +301,14 @@ def _timed(part: str, timing: dict[str, Timing], reader: Reader, found: Found) -
 
 
 def _cross_validate(
-    lists: Sequence[RankedList], lengths: Sequence[int], folds: int, model: str
+    lists: Sequence[RankedList], lengths: Sequence[int], folds: int, model: str, clusters: Clusters | None
 ) -> tuple[dict[int, UdcgTheta], dict[tuple[str, int], str]]:
     """Give every list its UDCGθ by a fit that has not seen its question; and fit one of all lists, for other data."""
     theta: dict[int, UdcgTheta] = {}
     reasons: dict[tuple[str, int], str] = {}
     for k in lengths:
         rows = [ranked for ranked in lists if ranked.k == k]
-        scores, why = theta_scores(rows, folds)
+        scores, why = theta_scores(rows, folds, clusters=clusters)
         if why:
             reasons[THETA, k] = why
             continue
@@ -350,6 +357,15 @@ def _given(counts: Mapping[str, int]) -> list[str]:
     taken = counts["answers given"]
     told = "were given and not asked for: whether this generator wrote them, to this prompt, is not known here"
     return [f"{taken} answers {told}"] if taken else []
+
+
+def _conversations(counts: Mapping[str, int]) -> list[str]:
+    if "conversations" not in counts:
+        return []
+    return [
+        f"the {counts['questions studied']} questions are of {counts['conversations']} conversations: intervals and "
+        f"tests take conversations whole, and so do the folds of {THETA}"
+    ]
 
 
 def _hash(found: Found) -> str:

@@ -8,8 +8,9 @@ from math import inf
 from statistics import fmean
 
 from utilitune.errors import ConfigError
+from utilitune.evaluation.clusters import Clusters
 from utilitune.evaluation.significance import SEED, Significance, significance_family
-from utilitune.evaluation.study.correlation.rank import Estimate, share
+from utilitune.evaluation.study.correlation.rank import Estimate, by_question, share
 from utilitune.evaluation.study.correlation.reader import Item, Reader, key_of
 from utilitune.records.passage import Passage
 from utilitune.records.query import Query
@@ -104,6 +105,7 @@ def study_ideal(
     k: int,
     gamma: float,
     seed: int = SEED,
+    clusters: Clusters | None = None,
 ) -> IdealStudy:
     """Let the generator answer from the best ``k`` candidates by each rule.
 
@@ -117,6 +119,7 @@ def study_ideal(
         k: Passages a list, >= 1.
         gamma: UDCG's weight of distraction.
         seed: Seed of intervals and tests.
+        clusters: Conversation of each question, taken whole by both; each for itself when ``None``.
 
     Returns:
         Right, wrong and abstained by rule.
@@ -139,8 +142,13 @@ def study_ideal(
     ]
     found = {name: _outcomes(known, name, reader) for name in rules}
     others = [name for name in rules if name != BINARY]
-    pairs = [(found[BINARY][kind], found[name][kind]) for name in others for kind in ("right", "wrong")]
-    tests = iter(significance_family(pairs, seed=seed))
+    ids = [query.id for query, _ in known]
+    pairs = [
+        (by_question(ids, found[BINARY][kind], clusters), by_question(ids, found[name][kind], clusters))
+        for name in others
+        for kind in ("right", "wrong")
+    ]
+    tests = iter(significance_family(pairs, clusters=clusters, seed=seed))
     versus = {name: (next(tests), next(tests)) for name in others}
     counts = {
         "ideal: questions without candidates": len(candidates) - len(picked),
@@ -148,7 +156,10 @@ def study_ideal(
         "ideal: questions with an answer missing": len(picked) - len(known),
     }
     return IdealStudy(
-        k, len(known), tuple(_ideal(name, known, found[name], versus.get(name), seed) for name in rules), counts
+        k,
+        len(known),
+        tuple(_ideal(name, known, found[name], versus.get(name), seed, clusters) for name in rules),
+        counts,
     )
 
 
@@ -189,13 +200,15 @@ def _ideal(
     found: Mapping[str, list[float]],
     versus: tuple[Significance, Significance] | None,
     seed: int,
+    clusters: Clusters | None,
 ) -> Ideal:
+    ids = [query.id for query, _ in known]
     relevant = [sum(candidate.relevant for candidate in lists[name]) for _, lists in known]
     return Ideal(
         rule=name,
-        right=share(found["right"], seed),
-        wrong=share(found["wrong"], seed),
-        abstained=share(found["abstained"], seed),
+        right=share(found["right"], seed, ids=ids, clusters=clusters),
+        wrong=share(found["wrong"], seed, ids=ids, clusters=clusters),
+        abstained=share(found["abstained"], seed, ids=ids, clusters=clusters),
         relevant=fmean(relevant) if relevant else None,
         same=sum(lists[name] == lists[BINARY] for _, lists in known),
         right_versus=versus[0] if versus else None,

@@ -8,9 +8,10 @@ from statistics import fmean
 
 from utilitune.errors import ConfigError
 from utilitune.evaluation.classical import classical
+from utilitune.evaluation.clusters import Clusters
 from utilitune.evaluation.measures import parse_measures
 from utilitune.evaluation.significance import SEED
-from utilitune.evaluation.study.correlation.rank import Draws, Estimate, estimate, share
+from utilitune.evaluation.study.correlation.rank import Draws, Estimate, estimate, numbered, share
 from utilitune.evaluation.study.correlation.reader import Item, Reader, key_of
 from utilitune.evaluation.study.signal_cases import SignalCase, SignalCases, choose_cases
 from utilitune.records.dataset import Dataset
@@ -78,7 +79,9 @@ def position_cases(dataset: Dataset, length: int, *, seed: int = SEED, level: fl
     return choose_cases(dataset, distractors=length - 1, random=0, seed=seed, relevant_from=level)
 
 
-def study_position(chosen: SignalCases, reader: Reader, *, length: int, seed: int = SEED) -> PositionStudy:
+def study_position(
+    chosen: SignalCases, reader: Reader, *, length: int, seed: int = SEED, clusters: Clusters | None = None
+) -> PositionStudy:
     """Move a relevant passage through a list and see what the generator makes of it.
 
     Distractors keep their order, best first. A question with too few of them is left out.
@@ -88,6 +91,7 @@ def study_position(chosen: SignalCases, reader: Reader, *, length: int, seed: in
         reader: Asks the generator.
         length: Passages a list, >= 2.
         seed: Seed of the intervals.
+        clusters: Conversation of each question, drawn whole; each for itself when ``None``.
 
     Returns:
         Accuracy by place, beside the metrics that discount by place.
@@ -98,12 +102,13 @@ def study_position(chosen: SignalCases, reader: Reader, *, length: int, seed: in
     known = [lists for lists in asked if all(key_of(item) in reader.outcomes for item in lists)]
     right = [[reader.outcomes[key_of(item)].right for item in lists] for lists in known]
     abstained = [[reader.outcomes[key_of(item)].abstained for item in lists] for lists in known]
+    ids = [lists[0][0].id for lists in known]
     metrics = position_metrics(length)
     positions = tuple(
         Position(
             place + 1,
-            share([row[place] for row in right], seed),
-            share([row[place] for row in abstained], seed),
+            share([row[place] for row in right], seed, ids=ids, clusters=clusters),
+            share([row[place] for row in abstained], seed, ids=ids, clusters=clusters),
             {name: values[place] for name, values in metrics.items()},
         )
         for place in range(length)
@@ -113,14 +118,16 @@ def study_position(chosen: SignalCases, reader: Reader, *, length: int, seed: in
         "position: questions with too few distractors": len(chosen.cases) - len(full),
         "position: questions with an answer missing": len(full) - len(known),
     }
-    draws = Draws(len(known), seed=seed)
+    numbers = numbered(ids, clusters)
+    draws = Draws(len(set(numbers.values())), seed=seed)
     rho = draws.correlate(
         [metrics["nDCG"][place] for _ in known for place in range(length)],
         [flag for row in right for flag in row],
-        [number for number in range(len(known)) for _ in range(length)],
+        [numbers[query_id] for query_id in ids for _ in range(length)],
     ).spearman
     ends = [_ends_less_middle(row) for row in right] if length > 2 else []
-    return PositionStudy(length, len(known), positions, share(ends, seed), estimate(rho), counts)
+    middle = share(ends, seed, ids=ids if ends else (), clusters=clusters)
+    return PositionStudy(length, len(known), positions, middle, estimate(rho), counts)
 
 
 def position_metrics(length: int) -> dict[str, list[float]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from utilitune.errors import ConfigError, DataError
-from utilitune.evaluation.significance import SEED, bootstrap_interval
+from utilitune.evaluation.clusters import Clusters
+from utilitune.evaluation.significance import SEED, Values, bootstrap_interval
 
 RESAMPLES = 1000
 DIGITS = 12
@@ -22,7 +23,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number with its 95 % bootstrap interval over questions.
+    """A number with its 95 % bootstrap interval over questions, or over whole conversations.
 
     Attributes:
         value: The number; ``None`` where it is undefined.
@@ -49,12 +50,12 @@ class Sampled:
 
 
 class Draws:
-    """How often each question was drawn: once in the data, then whole questions with replacement.
+    """How often each question (or conversation) was drawn: once in the data, then whole ones with replacement.
 
     One object serves all metrics and list lengths, so that their differences are paired.
 
     Args:
-        questions: Number of questions, >= 0.
+        questions: Number of questions, or of conversations where those are drawn, >= 0.
         resamples: Draws, >= 1.
         seed: Seed.
 
@@ -79,7 +80,7 @@ class Draws:
         Args:
             values: The metric, one number a list.
             right: Whether the answer from the list is right.
-            owners: Number of the list's question, in [0, questions).
+            owners: Number of the list's question (or conversation), in [0, questions).
 
         Returns:
             Both correlations, NaN where metric or outcome is constant.
@@ -148,17 +149,53 @@ def estimate(sampled: Floats) -> Estimate:
     return Estimate(float(sampled[0]), float(low), float(high))
 
 
-def share(values: Sequence[float], seed: int = SEED) -> Estimate:
+def numbered(ids: Iterable[str], clusters: Clusters | None) -> dict[str, int]:
+    """Number questions by what is drawn as one, for ``Draws``.
+
+    Args:
+        ids: The questions, each once.
+        clusters: Conversation of each; each for itself when ``None``.
+
+    Returns:
+        Question -> number of its conversation or its own, from 0 in the order in which they are met.
+    """
+    number: dict[str, int] = {}
+    return {
+        query_id: number.setdefault(query_id if clusters is None else clusters[query_id], len(number))
+        for query_id in ids
+    }
+
+
+def by_question(ids: Sequence[str], values: Sequence[float], clusters: Clusters | None) -> Values:
+    """Return values as intervals and tests take them: by question where there are clusters, else as they stand.
+
+    Args:
+        ids: The questions, each once.
+        values: One number a question.
+        clusters: Conversation of each question, if any.
+
+    Returns:
+        ``{query_id: value}``, or the values.
+    """
+    return values if clusters is None else dict(zip(ids, values, strict=True))
+
+
+def share(
+    values: Sequence[float], seed: int = SEED, *, ids: Sequence[str] = (), clusters: Clusters | None = None
+) -> Estimate:
     """Return the mean of one number a question with its interval.
 
     Args:
         values: The numbers, such as right or wrong.
         seed: Seed of the draws.
+        ids: Their questions; needed with clusters.
+        clusters: Conversations, which are drawn whole.
 
     Returns:
-        Mean and interval; nothing without numbers, no interval below two.
+        Mean and interval; nothing without numbers, no interval below two questions (or conversations).
     """
     if not values:
         return Estimate(None)
-    low, high = bootstrap_interval([float(value) for value in values], seed=seed) or (None, None)
+    told = by_question(ids, [float(value) for value in values], clusters)
+    low, high = bootstrap_interval(told, clusters=clusters, seed=seed) or (None, None)
     return Estimate(fmean(values), low, high)

@@ -38,9 +38,14 @@ def correlation_markdown(study: CorrelationStudy) -> str:
     text = ["# Does the metric predict the answer?", ""]
     for title, head, rows in [*lines, *_parts(study)]:
         text += [f"## {escape_cell(title)}", "", _row(head), "|" + "---|" * len(head), *map(_row, rows), ""]
-    text += [f"{escape_cell(line)}  " for line in [LEGEND, *_below(study)]]
+    text += [f"{escape_cell(line)}  " for line in [_legend(study), *_below(study)]]
     text += ["", "| count | |", "|---|---|", *(_row([kind, str(count)]) for kind, count in study.counts.items())]
     return "\n".join(text).rstrip() + "\n"
+
+
+def _legend(study: CorrelationStudy) -> str:
+    drawn = "whole conversations drawn" if "conversations" in study.counts else "whole questions drawn"
+    return LEGEND.replace("whole questions drawn", drawn)
 
 
 def _block(study: CorrelationStudy, block: str, *, intervals: bool) -> Line:
@@ -129,7 +134,7 @@ def _below(study: CorrelationStudy) -> list[str]:
     return lines + ([odd] if odd else []) + [f"note: {note}" for note in study.notes]
 
 
-_ORDINARY = ("questions", "questions studied", "lists", "passages in lists", "labels: requests")
+_ORDINARY = ("questions", "questions studied", "conversations", "lists", "passages in lists", "labels: requests")
 
 
 def _number(found: Estimate, *, intervals: bool, sign: bool = False, undefined: Correlation | None = None) -> str:

@@ -9,6 +9,7 @@ from statistics import fmean
 import numpy as np
 
 from utilitune.errors import DataError
+from utilitune.evaluation.clusters import Clusters
 from utilitune.evaluation.study.correlation.rank import Draws, Estimate
 from utilitune.evaluation.study.correlation.ranked_list import RankedList
 from utilitune.evaluation.udcg_theta import UdcgTheta
@@ -25,11 +26,11 @@ def folds_of(right: Mapping[str, float], folds: int = FOLDS) -> dict[str, int]:
     0 where the metric says nothing (ρ -.10 on average over 60 lists of noise; dealt like this, -.01).
 
     Args:
-        right: Share of right answers by question, in a fixed order.
+        right: Share of right answers by question (or conversation), in a fixed order.
         folds: Folds, >= 2; no more than there are questions.
 
     Returns:
-        Question -> number of its fold.
+        Question (or conversation) -> number of its fold.
     """
     count = min(folds, len(right))
     dealt = sorted(right, key=lambda query_id: right[query_id])
@@ -37,7 +38,7 @@ def folds_of(right: Mapping[str, float], folds: int = FOLDS) -> dict[str, int]:
 
 
 def theta_scores(
-    lists: Sequence[RankedList], folds: int = FOLDS, *, strength: float = 1.0
+    lists: Sequence[RankedList], folds: int = FOLDS, *, strength: float = 1.0, clusters: Clusters | None = None
 ) -> tuple[list[float | None], str]:
     """Score lists of one length by UDCGθ, cross-validated over whole questions.
 
@@ -45,28 +46,38 @@ def theta_scores(
         lists: Lists of one ``k``, all systems; those of one question are in one fold.
         folds: Folds, >= 2.
         strength: As in ``UdcgTheta.fit``.
+        clusters: Conversation of each question, which are in one fold; each for itself when ``None``.
 
     Returns:
         One probability a list; ``None`` for all, and why, where a fit has nothing to learn from.
     """
-    by_question: dict[str, list[float]] = {}
-    for ranked in lists:
-        by_question.setdefault(ranked.query_id, []).append(float(ranked.right))
-    fold_of = folds_of({query_id: fmean(own) for query_id, own in by_question.items()}, folds)
+    units = [_unit(ranked.query_id, clusters) for ranked in lists]
+    by_unit: dict[str, list[float]] = {}
+    for unit, ranked in zip(units, lists, strict=True):
+        by_unit.setdefault(unit, []).append(float(ranked.right))
+    fold_of = folds_of({unit: fmean(own) for unit, own in by_unit.items()}, folds)
+    numbers = [fold_of[unit] for unit in units]
     scores: list[float | None] = [None] * len(lists)
-    for fold in sorted(set(fold_of.values())):
-        seen = [ranked for ranked in lists if fold_of[ranked.query_id] != fold]
+    for fold in sorted(set(numbers)):
+        seen = [ranked for ranked, number in zip(lists, numbers, strict=True) if number != fold]
         try:
             fitted = fit_theta(seen, strength=strength)
         except DataError as error:
             return [None] * len(lists), f"a fold cannot be fitted: {error}"
         for place, ranked in enumerate(lists):
-            if fold_of[ranked.query_id] == fold:
+            if numbers[place] == fold:
                 scores[place] = fitted(ranked.utilities, ranked.relevant)
     return scores, ""
 
 
-def theta_by_chance(lists: Sequence[RankedList], folds: int = FOLDS, *, deals: int = DEALS, seed: int) -> Estimate:
+def theta_by_chance(
+    lists: Sequence[RankedList],
+    folds: int = FOLDS,
+    *,
+    deals: int = DEALS,
+    seed: int,
+    clusters: Clusters | None = None,
+) -> Estimate:
     """Return the mean ρ of UDCGθ over list lengths when every question has the answers of another one.
 
     A fit that is tested on questions which it has not seen leans below 0 where nothing is to be found, the more so the
@@ -77,6 +88,7 @@ def theta_by_chance(lists: Sequence[RankedList], folds: int = FOLDS, *, deals: i
         folds: As ``theta_scores``.
         deals: Deals, >= 1.
         seed: Seed of the deals.
+        clusters: As ``theta_scores``; answers of a conversation are then dealt in a row, so that they stay together.
 
     Returns:
         Mean over the deals with the least and the largest of them; no number where no fit is possible.
@@ -84,25 +96,40 @@ def theta_by_chance(lists: Sequence[RankedList], folds: int = FOLDS, *, deals: i
     questions = sorted({ranked.query_id for ranked in lists})
     right = {(ranked.query_id, ranked.system, ranked.k): ranked.right for ranked in lists}
     lengths = sorted({ranked.k for ranked in lists})
+    members: dict[str, list[str]] = {}
+    for query_id in questions:
+        members.setdefault(_unit(query_id, clusters), []).append(query_id)
+    units = sorted(members)
     rng = np.random.default_rng(seed)
     means = []
     for _ in range(deals):
-        other = dict(zip(questions, rng.permutation(questions).tolist(), strict=True))
+        order = rng.permutation(units).tolist()
+        other = dict(zip(_in_a_row(members, units), _in_a_row(members, order), strict=True))
         dealt = [
             replace(ranked, right=right[key])
             for ranked in lists
             if (key := (other[ranked.query_id], ranked.system, ranked.k)) in right
         ]
-        found = np.array([_rho([ranked for ranked in dealt if ranked.k == k], folds) for k in lengths])
+        found = np.array([_rho([ranked for ranked in dealt if ranked.k == k], folds, clusters) for k in lengths])
         if np.isfinite(found).any():
             means.append(float(np.nanmean(found)))
     return Estimate(fmean(means), min(means), max(means)) if means else Estimate(None)
 
 
-def _rho(rows: Sequence[RankedList], folds: int) -> float:
+def _unit(query_id: str, clusters: Clusters | None) -> str:
+    return query_id if clusters is None else clusters[query_id]
+
+
+def _in_a_row(members: Mapping[str, list[str]], units: Sequence[str]) -> list[str]:
+    return [query_id for unit in units for query_id in members[unit]]
+
+
+def _rho(rows: Sequence[RankedList], folds: int, clusters: Clusters | None) -> float:
     """Correlate cross-validated scores with right or wrong; NaN where there are none or all are alike."""
     both = [
-        (score, each.right) for score, each in zip(theta_scores(rows, folds)[0], rows, strict=True) if score is not None
+        (score, each.right)
+        for score, each in zip(theta_scores(rows, folds, clusters=clusters)[0], rows, strict=True)
+        if score is not None
     ]
     # Draws of a single question: the data alone.
     sampled = Draws(1).correlate([score for score, _ in both], [right for _, right in both], [0] * len(both))
