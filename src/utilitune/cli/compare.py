@@ -22,6 +22,7 @@ from utilitune.cli.options import (
     named_files,
 )
 from utilitune.cli.out import check_folder
+from utilitune.errors import ConfigError
 
 NAME = "compare"
 
@@ -79,6 +80,10 @@ def command(
     from utilitune.records import manifest, read_answers, read_labels, read_rewrites
 
     check_folder(out)
+    for value in systems:
+        path = Path(value.partition("=")[2] or value)
+        if path.resolve().parent == (out / "runs").resolve():
+            raise ConfigError(f"{path} lies where this comparison writes its rankings; give another --out")
     view = as_unjudged(unjudged)
     source = read_relevance(relevance)
     found = compare(

@@ -98,6 +98,17 @@ def test_conversations_and_expected_ties_as_typed(tmp_path):
     assert "known: trec, expected" in str(run("compare", *files, "-d", world, "--ties", "best", "-o", "five").exception)
 
 
+def test_what_is_compared_is_never_deleted(tmp_path):
+    write_dataset(tmp_path / "data", Dataset([Passage("a", "A.")], [Query("q", "Q?")], {"q": {"a": 1}}))
+    files = [tmp_path / "runs" / f"2024-{name}.trec" for name in ("mine", "other")]
+    for path in files:
+        write_run(path, Run({"q": [("a", 1.0)]}))
+    before = [path.read_bytes() for path in files]
+    done = run("compare", f"a={files[0]}", f"b={files[1]}", "-d", tmp_path / "data", "-o", tmp_path)
+    assert done.exit_code != 0 and "give another --out" in str(done.exception)
+    assert [path.read_bytes() for path in files] == before
+
+
 def test_answers_of_a_system_without_a_run_are_refused(tmp_path):
     write_dataset(tmp_path / "data", Dataset([Passage("a", "A.")], [Query("q", "Q?")], {"q": {"a": 1}}))
     write_run(tmp_path / "r.trec", Run({"q": [("a", 1.0)]}))

@@ -1,6 +1,7 @@
 """Comparison: the same queries for all, one family of tests, the largest changes with their texts."""
 
 import csv
+import json
 
 import pytest
 
@@ -9,7 +10,7 @@ from utilitune.evaluation import evaluate, significance, write_report
 from utilitune.evaluation.compare import Side, System, compare, largest_changes, read_systems
 from utilitune.evaluation.compare.comparison import same_queries
 from utilitune.evaluation.report import read_per_query
-from utilitune.records import Answer, Dataset, Passage, Query, Run, Turn, read_run, write_run
+from utilitune.records import Answer, Dataset, Passage, Query, Run, Turn, file_hash, read_run, write_run
 
 PASSAGES = [Passage(pid, f"text of {pid}", title=pid.upper()) for pid in "abcdef"]
 QUERIES = [Query(f"q{i}", f"question {i}", history=(Turn("user", "hello"),), answers=("yes",)) for i in range(4)]
@@ -120,11 +121,40 @@ def test_what_is_written_can_be_compared_again(tmp_path):
     assert "C text of c" in text
 
 
-def test_rankings_of_an_earlier_comparison_do_not_stay(tmp_path):
-    compare(systems(a=BEFORE, b=AFTER, c=AFTER), DATA, ["MRR@10"]).write(tmp_path)
-    (tmp_path / "runs" / "mine.trec").write_text("")
-    compare(systems(a=BEFORE, x=AFTER), DATA, ["MRR@10"]).write(tmp_path)
-    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["1-a.trec", "2-x.trec", "mine.trec"]
+def test_rankings_of_an_earlier_comparison_do_not_stay_and_nothing_else_goes(tmp_path):
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    for name in ("mine.trec", "2024-mine.trec"):
+        (runs / name).write_text("mine")
+    compare(systems(a=BEFORE, b=AFTER, c=AFTER, d=AFTER), DATA, ["MRR@10"]).write(tmp_path)
+    (runs / "4-d.trec").write_text("changed by hand")
+    compare(systems(a=AFTER, x=AFTER), DATA, ["MRR@10"]).write(tmp_path)
+    kept = ["1-a.trec", "2-x.trec", "2024-mine.trec", "4-d.trec", "mine.trec"]
+    assert sorted(path.name for path in runs.iterdir()) == kept
+    assert read_run(runs / "1-a.trec") == AFTER
+    assert (runs / "2024-mine.trec").read_text() == (runs / "mine.trec").read_text() == "mine"
+    assert (runs / "4-d.trec").read_text() == "changed by hand"
+
+
+def test_a_file_of_somebody_else_is_not_overwritten(tmp_path):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "2-b.trec").write_text("mine")
+    with pytest.raises(DataError, match=r"2-b\.trec is there and no earlier comparison's"):
+        compare(systems(a=BEFORE, b=AFTER), DATA, ["MRR@10"]).write(tmp_path)
+    assert [path.name for path in tmp_path.rglob("*.*")] == ["2-b.trec"], "nothing was written"
+    assert (tmp_path / "runs" / "2-b.trec").read_text() == "mine"
+
+
+def test_a_report_cannot_name_files_elsewhere(tmp_path):
+    outside = tmp_path / "x.trec"
+    outside.write_text("mine")
+    out = tmp_path / "out"
+    compare(systems(a=BEFORE, b=AFTER), DATA, ["MRR@10"]).write(out)
+    body = json.loads((out / "report.json").read_text())
+    body["manifest"]["rankings"]["../../x.trec"] = file_hash(outside)
+    (out / "report.json").write_text(json.dumps(body))
+    compare(systems(a=BEFORE, b=AFTER), DATA, ["MRR@10"]).write(out)
+    assert outside.read_text() == "mine"
 
 
 def test_an_id_that_trec_cannot_hold_leaves_no_report(tmp_path):

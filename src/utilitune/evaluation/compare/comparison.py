@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from utilitune.errors import ConfigError, DataError
+from utilitune.errors import ConfigError, DataError, UtilituneError
 from utilitune.evaluation.classical import threshold
 from utilitune.evaluation.clusters import Clusters, find_clusters
 from utilitune.evaluation.compare.changes import LIMIT, Example, largest_changes
@@ -22,7 +23,7 @@ from utilitune.evaluation.report import write_report
 from utilitune.evaluation.significance import SEED
 from utilitune.evaluation.table import Table
 from utilitune.evaluation.udcg import GAMMA, Unjudged
-from utilitune.records import Answer, Dataset, Run, write_run
+from utilitune.records import Answer, Dataset, Run, file_hash, read_json, write_run, write_text
 
 Values = Mapping[str, Mapping[str, float]]
 
@@ -49,24 +50,53 @@ class Comparison:
     ) -> None:
         """Write the report's files, and every ranking as TREC: ``runs/<n>-<name>.trec``, ties by the one rule.
 
+        The manifest lists the rankings with their hashes. Those that an earlier comparison wrote there and nobody changed
+        since are replaced or go; any other file stays.
+
         Args:
             folder: Where to write; made if needed.
             title: Heading.
             manifest: Everything that made the numbers.
+
+        Raises:
+            DataError: If an id cannot stand in a TREC file, or a file that is not an earlier comparison's has the name of
+                a ranking; nothing is written then.
         """
-        rankings = Path(folder) / "runs"
-        written = set()
-        # First: an id that TREC cannot hold must not leave a report without its rankings.
-        for number, (name, run) in enumerate(self.runs.items(), start=1):
-            plain = "".join(char if char.isalnum() or char in "-_." else "-" for char in name)[:80]
-            ranked = Run({query_id: ranking(scored) for query_id, scored in run.items()})
-            path = rankings / f"{number}-{plain}.trec"
-            write_run(path, ranked, tag=plain or "run")
-            written.add(path)
-        # An earlier comparison's, of more systems or other names; nothing else is called so.
-        for path in set(rankings.glob("[0-9]*-*.trec")) - written:
-            path.unlink()
-        write_report(folder, [self.table], title=title, manifest=manifest, examples=self.examples)
+        home = Path(folder)
+        rankings = home / "runs"
+        ours = _rankings_of(home)
+        with TemporaryDirectory() as apart:
+            # Apart and first: what cannot be written must leave neither half a report nor half of its rankings.
+            made: dict[str, Path] = {}
+            for number, (name, run) in enumerate(self.runs.items(), start=1):
+                plain = "".join(char if char.isalnum() or char in "-_." else "-" for char in name)[:80]
+                ranked = Run({query_id: ranking(scored) for query_id, scored in run.items()})
+                path = Path(apart) / f"{number}-{plain}.trec"
+                write_run(path, ranked, tag=plain or "run")
+                made[path.name] = path
+            hashes = {name: file_hash(path) for name, path in made.items()}
+            for name, new in hashes.items():
+                if (rankings / name).exists() and file_hash(rankings / name) not in (new, ours.get(name)):
+                    raise DataError(
+                        f"{rankings / name} is there and no earlier comparison's; move it, or write to another folder"
+                    )
+            for name, path in made.items():
+                write_text(rankings / name, path.read_text(encoding="utf-8"))
+        for name in ours.keys() - made.keys():
+            if (rankings / name).is_file() and file_hash(rankings / name) == ours[name]:
+                (rankings / name).unlink()
+        listed = {**(manifest or {}), "rankings": hashes}
+        write_report(folder, [self.table], title=title, manifest=listed, examples=self.examples)
+
+
+def _rankings_of(folder: Path) -> dict[str, str]:
+    """Return the rankings that an earlier comparison says it wrote, with their hashes."""
+    try:
+        listed = read_json(folder / "report.json")["manifest"]["rankings"]
+        # Plain names alone: a report must not name what lies elsewhere.
+        return {str(name): str(digest) for name, digest in listed.items() if Path(name).name == name}
+    except (OSError, UtilituneError, LookupError, TypeError, ValueError, AttributeError):
+        return {}
 
 
 def compare(
@@ -192,7 +222,8 @@ def same_queries(
         measures: Which measures; those that all systems have when not given.
 
     Returns:
-        The values, 0 where a system lacked the query (where less is better, the queries of all alone), and ``{system: {"missing in <measure>, counted 0": n}}``.
+        The values, 0 where a system lacked the query (where less is better, the queries of all alone), and
+        ``{system: {"missing in <measure>, counted 0": n}}``.
 
     Raises:
         ConfigError: If a system lacks a measure that was asked for.
