@@ -17,7 +17,7 @@ SPOKEN = frozenset({"scored", "answered", "missing", "empty", "unjudged", "retri
 SHORT = 160
 """Characters of a text in an example."""
 MARKS = re.compile(r"[`*~|]|\](?=[(\[:])|(?<![^\W_])_|_(?![^\W_])|^#|&(?=#?\w+;)")
-"""What Markdown reads as more than text. Brackets of an interval, underscores between letters and a lone & are plain."""
+"""What Markdown reads as more than text. Brackets of an interval, underscores in words and a lone & are plain."""
 WINS = ("system", "measure", "wins", "ties", "losses")
 
 

@@ -47,6 +47,9 @@ class _UDCG(Measure):  # type: ignore[misc, unused-ignore]
         "raw": ParamInfo(dtype=bool, default=False, desc="the mean before the sigmoid"),
         "rel": ParamInfo(dtype=int, default=1, desc="minimum relevance score to be considered relevant (inclusive)"),
     }
+    RUN_INPUTS = ("query_id", "doc_id", "score")
+    QREL_INPUTS = ("query_id", "doc_id", "relevance")
+
     def __init__(self, **params: Any) -> None:
         """Take the parameters; a whole number is a weight too.
 
@@ -56,16 +59,13 @@ class _UDCG(Measure):  # type: ignore[misc, unused-ignore]
         Raises:
             ConfigError: If ``gamma`` is not a finite number >= 0, or the cutoff below 1.
         """
-        gamma, cutoff = params.get("gamma", GAMMA), params.get("cutoff")
+        gamma, cutoff = params.get("gamma"), params.get("cutoff")
         if isinstance(gamma, int | float):
             check_gamma(gamma)
-            params = {**params, **({"gamma": float(gamma)} if "gamma" in params else {})}
+            params["gamma"] = float(gamma)
         if isinstance(cutoff, int) and cutoff < 1:
             raise ConfigError(f"UDCG@{cutoff}: expected a number of passages, at least 1")
         super().__init__(**params)
-
-    RUN_INPUTS = ("query_id", "doc_id", "score")
-    QREL_INPUTS = ("query_id", "doc_id", "relevance")
 
     def runtime_impl(self, qrels: Any, run: Any) -> Iterator[ir_measures.Metric]:
         """Score every query of the run that has signed utilities; ir-measures counts the others 0.
@@ -112,8 +112,8 @@ def signed_utilities(
 
     Returns:
         ``{query_id: {passage_id: u or −u}}``. Where all are exactly 0, 1 or −1 the measure cannot tell them from
-        judgements and refuses them: ``judged_utilities`` is the form for that, and for calls on parts. A judged passage without a utility stands at 0, which adds nothing to
-        the sum, so that every judged query stays in the mean.
+        judgements and refuses them: ``judged_utilities`` is the form for that, and for calls on parts. A judged passage
+        without a utility stands at 0, which adds nothing to the sum, so that every judged query stays in the mean.
     """
     signed: dict[str, dict[str, float]] = {}
     for query_id, grades in qrels.items():
@@ -167,6 +167,6 @@ def _check_signed(signed: Mapping[str, Mapping[str, float]]) -> None:
     # Utilities of exactly 0 and 1 cannot be told from judgements; beside a column of their own they can.
     if grades and all(grade in (-1.0, 0.0, 1.0) for grade in grades):
         raise DataError(
-            "UDCG reads signed utilities, and found only whole grades: judgements? Give utilities a column of their own "
-            "with utilitune.evaluation.udcg_measure.judged_utilities(utilities, qrels)"
+            "UDCG reads signed utilities, and found only whole grades: judgements? Give utilities a column of their "
+            "own with utilitune.evaluation.udcg_measure.judged_utilities(utilities, qrels)"
         )

@@ -87,7 +87,8 @@ class LiveReward:
     def is_relative(self) -> bool:
         """Whether a value compares a text with the others of its call alone, and its level says nothing.
 
-        ``expected-mrr`` believes in what the texts of the call have found: without anchors, it is 1 where all are alike.
+        ``expected-mrr`` believes in what the texts of the call have found: without anchors, it is 1 where all are
+        alike.
         """
         return self.aggregate == EXPECTED_MRR and len(self.anchors) < len(self.queries)
 

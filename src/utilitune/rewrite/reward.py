@@ -76,8 +76,8 @@ def reward_candidates(
         store: Label store file, so that a second run is free.
         aggregate: ``mean``, ``max``, ``top-1``, ``discounted`` (sum of u / log2(rank + 1)) over
             single-passage labels, ``expected-mrr`` (mean reciprocal rank under the belief that the rankings and labels
-            of all the question's candidates give, whatever the utility's unit: see ``expected_mrr``), or ``set`` (the ``k``
-            passages labelled together).
+            of all the question's candidates give, whatever the utility's unit: see ``expected_mrr``), or ``set`` (the
+            ``k`` passages labelled together).
         scale: ``pooled``, ``z-score`` (per question), ``rank`` (per question, in [-1, 1]) or ``raw``.
         fused: Whether to label one ranking, fused by reciprocal rank over the retrievers, instead of each one's.
         qrels: Judgements by query id, for ``gold-rank`` alone.

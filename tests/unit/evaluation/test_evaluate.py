@@ -164,7 +164,9 @@ def test_only_answered_leaves_empty_lists_out_too():
     qrels = {"q1": {"a": 1.0}, "q2": {"b": 1.0}, "q3": {"c": 1.0}}
     result = evaluate(qrels, Run({"q1": [("x", 2.0), ("a", 1.0)], "q2": []}), ["MRR@10"], only_answered=True)
     assert result.values("run", "MRR@10") == {"q1": 0.5}
-    assert result.coverage("run") == "scored 1 = 1 answered + 0 missing; 0 unjudged; 2 missing or empty, left out as asked"
+    assert (
+        result.coverage("run") == "scored 1 = 1 answered + 0 missing; 0 unjudged; 2 missing or empty, left out as asked"
+    )
 
 
 @pytest.mark.parametrize("grade", [0, -1, math.nan, math.inf])
@@ -325,7 +327,9 @@ def test_answers_and_retrieval_in_one_evaluation():
 def test_a_table_of_answers_says_which_it_is_over():
     answers = {"s": [Answer("q1", (), "NO-RESPONSE", True, None), Answer("zz", (), "x", False, None)]}
     result = evaluate(dataset(), {"s": Run({"q1": [("a", 1.0)]})}, ["contains"], answers=answers)
-    assert "Answers: scored 2 = 1 given + 1 missing; 1 abstained; 1 to other queries." in render_table(result.table("x"))
+    assert "Answers: scored 2 = 1 given + 1 missing; 1 abstained; 1 to other queries." in render_table(
+        result.table("x")
+    )
 
 
 def test_measures_whose_data_are_missing_are_refused_all_at_once():

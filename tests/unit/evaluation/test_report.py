@@ -221,7 +221,9 @@ def test_markdown_shows_text_and_nothing_else():
 
 
 def test_latex_rows_do_not_begin_with_an_argument_of_the_line_before():
-    found = latex_table(Table("T", ["X"], [Row("first", {"X": RAW}), Row("[dev] bm25", {"X": RAW}), Row("*x", {"X": RAW})]))
+    found = latex_table(
+        Table("T", ["X"], [Row("first", {"X": RAW}), Row("[dev] bm25", {"X": RAW}), Row("*x", {"X": RAW})])
+    )
     assert "\n{}[dev] bm25 & " in found and "\n{}*x & " in found
 
 

@@ -83,7 +83,9 @@ def test_utilities_of_exactly_0_and_1_have_a_form_of_their_own():
     run = {"q": {"a": 3.0, "b": 2.0, "c": 1.0}}
     with pytest.raises(DataError, match="judged_utilities"):
         ir_measures.calc_aggregate([UDCG @ 3], signed_utilities(utilities, qrels), run)
-    run = DataFrame([("q", passage, score) for passage, score in run["q"].items()], columns=["query_id", "doc_id", "score"])
+    run = DataFrame(
+        [("q", passage, score) for passage, score in run["q"].items()], columns=["query_id", "doc_id", "score"]
+    )
     found = ir_measures.calc_aggregate([UDCG @ 3, RR], judged_utilities(utilities, qrels), run)
     # (1 - 1/3 + 0) / 3
     assert found[UDCG @ 3] == pytest.approx(1 / (1 + math.exp(-2 / 9)))
@@ -101,7 +103,9 @@ def test_a_part_of_the_queries_gives_the_same_numbers():
     whole = {m.query_id: m.value for m in ir_measures.iter_calc([UDCG @ 2], judged, run)}
     for query_id in "qr":
         own, part = judged[judged["query_id"] == query_id], run[run["query_id"] == query_id]
-        assert {m.query_id: m.value for m in ir_measures.iter_calc([UDCG @ 2], own, part)} == {query_id: whole[query_id]}
+        assert {m.query_id: m.value for m in ir_measures.iter_calc([UDCG @ 2], own, part)} == {
+            query_id: whole[query_id]
+        }
 
 
 @pytest.mark.parametrize("parameters", [{"gamma": math.nan}, {"gamma": -1}, {"gamma": math.inf}, {"cutoff": 0}])

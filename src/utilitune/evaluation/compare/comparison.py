@@ -50,8 +50,8 @@ class Comparison:
     ) -> None:
         """Write the report's files, and every ranking as TREC: ``runs/<n>-<name>.trec``, ties by the one rule.
 
-        The manifest lists the rankings with their hashes. Those that an earlier comparison wrote there and nobody changed
-        since are replaced or go; any other file stays.
+        The manifest lists the rankings with their hashes. Those that an earlier comparison wrote there and nobody
+        changed since are replaced or go; any other file stays.
 
         Args:
             folder: Where to write; made if needed.
@@ -59,8 +59,8 @@ class Comparison:
             manifest: Everything that made the numbers.
 
         Raises:
-            DataError: If an id cannot stand in a TREC file, or a file that is not an earlier comparison's has the name of
-                a ranking; nothing is written then.
+            DataError: If an id cannot stand in a TREC file, or a file that is not an earlier comparison's has the name
+                of a ranking; nothing is written then.
         """
         home = Path(folder)
         rankings = home / "runs"

@@ -76,8 +76,8 @@ class RunFolder:
         scored = (self.home / "report.json").is_file()
         if not scored and not self._stages and not any(next(self.path.rglob(name), None) for name in READERS):
             raise DataError(
-                f"{path}: found neither report.json nor a stage's {STAGE} nor {', '.join(READERS)}; expected the output "
-                "folder of `utilitune run`, `evaluate`, `compare`, `win-rate`, `judge` or `study`"
+                f"{path}: found neither report.json nor a stage's {STAGE} nor {', '.join(READERS)}; expected the "
+                "output folder of `utilitune run`, `evaluate`, `compare`, `win-rate`, `judge` or `study`"
             )
 
     def file(self, name: str) -> Path | None:
